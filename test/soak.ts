@@ -1,30 +1,28 @@
 /**
- * `npm run soak -- --minutes N [--rounds N] [--seed N]`: the rounds of kill.ts in large numbers,
+ * `npm run soak -- --minutes N [--rounds N] [--seed N]`: runs the rounds of kill.ts many times,
  * after simulations of share protection for at most half of the time.
  *
- * Each folder of a few rounds has a seed, which is printed before it begins; `--seed` repeats that
- * folder alone. What happens between two processes is never quite the same twice, but who is
- * killed, what is put and how much is done before is. A failed folder is left where it is.
+ * Each folder of a few rounds has a seed, which is printed before it starts; `--seed` repeats only
+ * that folder. The interleaving of two processes always varies, but the seed determines which
+ * processes are killed, which data is put, and how much work precedes a kill. A failed folder is
+ * kept.
  *
- * `--only carriers [--seed N] [--rounds N]` kills imports of two million dockets.
- * `--only ingest [--seed N]` kills ingests of the dashboard instead, in folders of their own.
- * `--only predictions` looks at the memory of the plant predictor, then at a server's before 1,000
- * clients.
- * `--only simulation [--runs N] [--seed N]` lives through N simulations, however long that takes,
- * or through that of the seed alone, which is the same each time. `--only kill` leaves them out.
- * `--only fuzz [--runs N] [--seed N]` sends N requests, hostile ones too, to each operation.
- * `--only webhooks [--runs N] [--seed N]` delivers to receivers that fail, in N runs.
- * `--only cluster-simulation [--runs N] [--seed N]` lives through N simulated clusters.
- * `--only volume [--runs N] [--seed N]` lives through N crash points of a simulated volume.
+ * `--only carriers [--seed N] [--rounds N]` kills imports of two million dockets. `--only ingest
+ * [--seed N]` kills ingests of the dashboard instead, in folders of their own. `--only predictions`
+ * measures the memory of the plant predictor, then that of a server with 1,000 clients. `--only
+ * simulation [--runs N] [--seed N]` runs N simulations to the end, or only that of the seed, which
+ * is deterministic. `--only kill` skips them. `--only fuzz [--runs N] [--seed N]` sends N requests
+ * to each operation, malicious ones included. `--only webhooks [--runs N] [--seed N]` delivers to
+ * failing receivers, in N runs. `--only cluster-simulation [--runs N] [--seed N]` runs N simulated
+ * clusters. `--only volume [--runs N] [--seed N]` runs N crash points of a simulated volume.
  * `--only cluster [--nodes 10] [--rounds N] [--seed N] [--first WHAT] [--skew]` kills, stops and
- * cuts off nodes under load, from WHAT on; with clocks that differ by half a minute and more.
- * `--only chaos [--rounds N] [--seed N]` kills, stops and cuts off each of three nats-servers and
- * two processes under load, N times each.
- * `--only starts [--rounds N] [--seed N]` starts a server N times on busy cores and looks at how
- * each start ends.
- * `--only log [--runs N] [--seed N]` damages N copies of the log's store and starts on each.
- * `--only volume-load [--blobs N]` restarts a volume of N small blobs, 10,000,000 unless said, and
- * feeds one deletes by the hundred thousand and blobs of 5 GiB.
+ * partitions nodes under load, starting with WHAT; `--skew` makes clocks differ by half a minute
+ * and more. `--only chaos [--rounds N] [--seed N]` kills, stops and partitions each of three
+ * nats-servers and two processes under load, N times each. `--only starts [--rounds N] [--seed N]`
+ * starts a server N times on busy cores and checks the outcome of each start. `--only log [--runs
+ * N] [--seed N]` damages N copies of the log's store and starts on each. `--only volume-load
+ * [--blobs N]` restarts a volume of N small blobs (default 10,000,000), and loads another one with
+ * deletes by the hundred thousand and blobs of 5 GiB.
  */
 import { randomInt } from "node:crypto"
 import { rmSync } from "node:fs"
@@ -53,27 +51,29 @@ const rounds_default = 50
 const runs_default = 10_000
 const clusters_default = 20_000
 const nodes_default = 6
-/** Issue 10: so many seeded fault runs. */
+/** Issue 10: number of seeded fault runs. */
 const webhooks_default = 1000
-/** To each operation: some 25,000 requests in all. */
+/** Per operation: some 25,000 requests in all. */
 const fuzz_default = 100
 const small_blobs_default = 10_000_000
-/** However short the time is, each kill has its turn. */
+/** Each kind of kill runs at least once, however short the time. */
 const rounds_min = 3
-/** Blobs add up in a folder and all are read in each round: a few rounds, then another folder. */
+/**
+ * Blobs accumulate in a folder and each round reads all of them, so start a new folder after this.
+ */
 const rounds_per_folder = 6
 const seed_max = 2 ** 31
 /** More dockets than the registry has. */
 const dockets = 2_000_000
 const predictions_count = 10_000
 const predictions_clients = 1000
-/** Every fault of a chaos, some four minutes. */
+/** Every fault of a chaos round; it takes about four minutes. */
 const chaos_rounds_max = 100
 const log_default = 2000
-/** Cases from one line to the next. */
+/** Cases per progress line. */
 const log_told_every = 100
 const minute_ms = 60_000
-/** What a stop and a clean-up may take beyond the last round. */
+/** Allowance for a stop and a cleanup after the last round. */
 const last_ms = 5_000
 
 const { values } = parseArgs({
@@ -104,7 +104,7 @@ const wanted = number("rounds", values.rounds)
 const done: Array<Round> = []
 const shares_done: Array<ShareRound> = []
 
-/** Whether as long a round as any before still ends in time. */
+/** Whether another round of the longest duration so far would end in time. */
 const goesOn = () => {
   const longest_ms = Math.max(0, ...done.map(({ took_ms }) => took_ms))
   const is_in_time = performance.now() + longest_ms + last_ms < end
@@ -142,7 +142,7 @@ const toldShares = (round: ShareRound, n: number) => {
   )
 }
 
-/** Only a folder's end looks at everything, so that a folder that is begun is ended. */
+/** Only the end of a folder checks everything, so finish every folder that is started. */
 const sharesFolder = async (seed: number) => {
   const data_dir = newFolder()
   console.log(`soak: share protection, seed ${seed} in ${data_dir}`)
@@ -155,7 +155,7 @@ const sharesFolder = async (seed: number) => {
 
 let ingests_done = 0
 
-/** Ingests of the dashboard, killed and repeated until the folder has to hold what it must. */
+/** Kills and repeats ingests of the dashboard until the folder must be complete. */
 const ingestsFolder = async (seed: number) => {
   const folder = newFolder()
   console.log(`soak: ingests, seed ${seed} in ${folder}`)
@@ -177,7 +177,7 @@ const ingests = async () => {
   while (ingests_done < wanted && performance.now() < end)
 }
 
-/** Imports of carriers, killed and repeated until the mirror has to be what it must. */
+/** Kills and repeats imports of carriers until the mirror must be complete. */
 const carriersFolder = async (seed: number) => {
   const folder = newFolder()
   console.log(`soak: imports of carriers, seed ${seed} in ${folder}`)
@@ -238,7 +238,10 @@ const summary = (outcome: string) => {
 
 const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MB`
 
-/** 10,000 images through the predictor, then from 1,000 clients: nothing but 200 and 503. */
+/**
+ * 10,000 images through the predictor, then through a server with 1,000 clients, which may respond
+ * only with 200 and 503.
+ */
 const predictions = async () => {
   const grown = growthOver(predictions_count)
   console.log(`soak: ${predictions_count} predictions: ${megabytes(grown)} more`)
@@ -254,7 +257,7 @@ const predictions = async () => {
   if (loaded.growth_bytes > load_growth_bytes_max) throw new Error("the server's memory grows")
 }
 
-/** Answers whether all simulations kept their laws. */
+/** Returns whether all simulations kept their invariants. */
 const simulations = () => {
   const runs = number("runs", values.runs ?? String(runs_default))
   if (values.only !== "simulation") return soakSimulation(runs, since + soak_ms / 2)
@@ -307,7 +310,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => void cleanUp().finally(() => process.exit(1)))
 }
 
-/** Blob storage and share protection in turn, until the time or the rounds are over. */
+/** Blob storage and share protection in turn, until the time or the rounds are used up. */
 const rounds = async () => {
   while (goesOn()) {
     if (values.only !== "shares") await folder(randomInt(1, seed_max))

@@ -112,7 +112,7 @@ describe("a table", () => {
 
 describe("a server's processes", () => {
   it("are all below it, with the time of each", async () => {
-    // A shell that waits for a shell that is busy, until they are told to end.
+    // A shell that waits for a busy child shell, until both are killed.
     const child = spawn("sh", ["-c", "sh -c 'while :; do :; done' & wait"], { detached: true })
     const pid = child.pid ?? 0
     try {
@@ -143,7 +143,7 @@ describe("a server's processes", () => {
     try {
       await once(child.stdout, "data")
       const before = usedSeconds([pid])
-      // Far behind the pause: a busy machine lets it wait for a core.
+      // Much longer than the pause: on a busy machine the process may wait for a core.
       await rested(() => [pid], 8 * pause_ms)
       expect(usedSeconds([pid]) - before).toBeGreaterThan(0.25)
     } finally {

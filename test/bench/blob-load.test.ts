@@ -31,7 +31,7 @@ const during = async <A>(server: Listening & NodeJS.EventEmitter, use: (port: nu
 const http = <A>(answer: RequestListener, use: (port: number) => A) =>
   during(createServer(answer), use)
 
-/** A server that is told each piece which arrives. */
+/** A server that passes each received chunk to `take`. */
 const sockets = <A>(take: (socket: Socket, data: Buffer) => void, use: (port: number) => A) => {
   const server = createSocketServer((socket) => {
     socket.on("data", (data) => take(socket, data)).on("error", () => {})
@@ -51,7 +51,7 @@ const order = (port: number, more: Partial<BlobOrder>): BlobOrder => ({
   ...more,
 })
 
-/** What a put server has seen. */
+/** What a server received in its PUT requests. */
 const seenBy = () => {
   const names: Array<string> = []
   const hashes: Array<string> = []

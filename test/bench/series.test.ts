@@ -9,7 +9,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const effort = { in_flight: 1, seconds: 0, runs_max: 5 }
 
-/** Two contestants, and who was asked for how many runs at most, in order. */
+/** Measures two contestants and records the order and maximum run count of each round. */
 const measure = async (warm_up = effort) => {
   const asked: Array<string> = []
   const seats = ["a", "b"].map((name) => ({

@@ -1,11 +1,11 @@
-/** A dashboard whose file cannot be used is alone in failing; a file that is gone comes back. */
+/** Only the dashboard fails when its file is unusable; a deleted file is restored. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
 import { describeWithServer } from "../world/programs/nats.ts"
 import { cleanUp, newFolder, runVerb, startServer, until } from "../world/server/server.ts"
 
-/** A look every two seconds, on a machine that does several things at once. */
+/** The file is checked every two seconds; allows for a busy machine. */
 const noticed_ms_max = 20_000
 
 afterAll(cleanUp)

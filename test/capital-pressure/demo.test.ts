@@ -22,7 +22,7 @@ const seriesOf = ({ observations }: Demo, id: string) => {
   return series
 }
 
-/** As the file holds it, with a composite of the last year. */
+/** The generated data as a store, with the composite of the last year. */
 const storeOf = ({ observations, prices, targets }: Demo, day: number): Store => ({
   observations,
   prices,

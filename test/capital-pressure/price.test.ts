@@ -10,7 +10,7 @@ import { assertStorable, everyState } from "../world/state-table.ts"
 const ts = "2026-01-02"
 const demo = true as const
 const first = { ts, close: 140.25, adjusted: 139.5 }
-/** A dividend was paid since. */
+/** The adjusted close differs, because a dividend was paid since. */
 const later = { ts, close: 140.25, adjusted: 138.75 }
 
 const quoted = PriceQuoted.make(first)

@@ -23,7 +23,7 @@ import { until } from "../world/server/server.ts"
 
 const app = Layer.provideMerge(host, logMemory)
 
-/** Lets everything that is due happen. */
+/** Runs everything that is due. */
 const settled = Effect.gen(function* () {
   for (let i = 0; i < 200; i++) yield* Effect.yieldNow
 })
@@ -45,7 +45,7 @@ const told = Effect.gen(function* () {
   )
 })
 
-/** A scheduler whose jobs a test runs; answers how to stop it. */
+/** A scheduler whose jobs a test runs; returns how to stop it. */
 const started = Effect.fnUntraced(function* (run: RunJob) {
   const scope = yield* Scope.make()
   const fiber = yield* Effect.forkIn(keepSchedule(scheduled_jobs, run), scope)
@@ -95,7 +95,7 @@ describe("the scheduler", () => {
       const second = yield* started(done)
       assert.equal((yield* told).length, 2)
       yield* second.stop
-      // Saturday night: Friday's ticks are over a day old.
+      // Saturday night: Friday's ticks are more than a day old.
       yield* clockAt("2026-11-21T23:30:00Z")
       yield* started(done)
       assert.equal((yield* told).length, 2)
@@ -178,7 +178,7 @@ describe("a scheduler that starts commands", () => {
       }
       yield* Effect.scoped(
         Effect.gen(function* () {
-          // Another process, which lives: the one that started this.
+          // Another live process: the parent of this one.
           yield* publishInstance(folder, { ...instance, pid: process.ppid })
           yield* Effect.sleep(250)
           assert.isUndefined(waiting.pollUnsafe())

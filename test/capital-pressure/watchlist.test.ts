@@ -10,7 +10,7 @@ import { syntheticStore } from "../world/capital-pressure/synthetic-store.ts"
 
 type Rows = Parameters<typeof pricesOf>[0]
 
-/** The row of LLY, with closes of its own and of the fund. */
+/** The row of LLY, computed from its own closes and those of the fund. */
 const row = (own: Rows, fund: Rows = [], otherwise: Partial<Store> = {}) => {
   const prices = new Map([
     ["LLY", pricesOf(own)],

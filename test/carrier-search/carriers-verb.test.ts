@@ -1,4 +1,4 @@
-/** `almanac carriers`: what it prints and answers, killed and repeated, beside searches. */
+/** `almanac carriers`: output and exit codes, kills and repeats, and concurrent searches. */
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
@@ -17,7 +17,7 @@ beforeEach(() => {
   path = join(folder, "carriers.sqlite")
 })
 
-/** A file beside the mirror. */
+/** Writes a file next to the mirror. */
 const given = (name: string, text: string | Buffer) => {
   const file = join(folder, name)
   writeFileSync(file, text)
@@ -79,7 +79,7 @@ describe("carriers import", () => {
     const { imported_at } = mirror()
     const { code } = await carriers("import", ...files.toReversed())
     expect(code).toBe(0)
-    // But for when it was made, each byte.
+    // Identical except for the import time.
     const patched = readFileSync(path)
     patched.write(imported_at, patched.indexOf(mirror().imported_at))
     expect(patched.equals(first)).toBe(true)

@@ -80,7 +80,7 @@ describe("the circuit", () => {
       assert.strictEqual((yield* engine.health).detail, "it is final")
       engine.script = { latency_ms: () => 20 }
       const before = engine.counts.total
-      // The first of them is the trial; the others wait for it.
+      // The first request is the trial; the others wait for its result.
       const fiber = yield* Effect.forkChild(engine.run(range))
       yield* TestClock.adjust(10)
       assert.strictEqual(engine.counts.total - before, 1)

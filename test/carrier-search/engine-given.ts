@@ -1,4 +1,4 @@
-/** A registry in this process, with the time of the test: it counts what the engine asks of it. */
+/** An in-process registry on the test clock that counts the engine's requests. */
 import { Clock, Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { type EngineOptions, makeEngine } from "#actors/carrier-search/engine.ts"
@@ -9,10 +9,10 @@ import { newCounts } from "./registry-fake.ts"
 
 export interface Script {
   readonly found?: (mc: number) => ReadonlyArray<FoundCarrier>
-  /** What it answers instead to the nth question for a number, from 1. */
+  /** A failure to return for the nth request for a number, from 1. */
   readonly instead?: (mc: number, nth: number) => LookupFailed | undefined
   readonly latency_ms?: (mc: number, nth: number) => number
-  /** Above so many questions under way it is busy. */
+  /** Maximum concurrent requests; above it the registry is busy. */
   readonly shed_above?: number
 }
 
@@ -30,14 +30,14 @@ const defaults = {
   cache_seconds: 0,
 }
 
-/** An engine over the script, for the scope's life. */
+/** An engine over the script, for the life of the scope. */
 export const engineOver = Effect.fnUntraced(function* (
   script: Script,
   options: Partial<EngineOptions> = {},
 ) {
   const counts = newCounts()
   const asked = new Map<number, number>()
-  /** When each question began, in milliseconds. */
+  /** Start of each request, in milliseconds. */
   const began: Array<number> = []
   const it = { script }
 
@@ -78,7 +78,7 @@ export const engineOver = Effect.fnUntraced(function* (
 const step_ms = 10
 const steps_max = 100_000
 
-/** Runs it while the clock of the test goes on; answers its exit. */
+/** Runs the effect while the test clock advances; returns its exit. */
 export const lived = Effect.fnUntraced(function* <A, E, R>(body: Effect.Effect<A, E, R>) {
   const fiber = yield* Effect.forkChild(body)
   for (let step = 0; step < steps_max && fiber.pollUnsafe() === undefined; step += 1) {

@@ -34,13 +34,13 @@ describe("the range engine", () => {
         const kinds = ["busy", "broken", "refused"] as const
         const kind = kinds[Math.abs(seed) % kinds.length] ?? "busy"
         const script = {
-          // The last two tries of a number are good, but for what is shed.
+          // From the third try on a number succeeds, unless it is shed.
           instead: (mc: number, nth: number) =>
             nth < 3 && drawn(seed, mc, nth) < share ? fault(kind) : undefined,
           latency_ms: (mc: number, nth: number) => Math.floor(drawn(seed, nth, mc) * 60),
           shed_above,
         }
-        // What is shed is not bounded by the script: enough tries for the worst.
+        // The script does not limit shedding, so allow enough tries for the worst case.
         const options = { ...more, tries: 10, retry_percent: 1000 }
         const body = Effect.gen(function* () {
           const engine = yield* engineOver(script, options)
@@ -125,7 +125,7 @@ const walking = () => {
       )
       yield* TestClock.adjust(900)
       assert.strictEqual(done, 2)
-      // The others went on meanwhile.
+      // The others continued meanwhile.
       assert.strictEqual(engine.counts.total, 40)
       yield* TestClock.adjust(200)
       assert.strictEqual(done, 40)
@@ -162,7 +162,7 @@ const ending = () => {
       const instead = (mc: number) => (mc === 2 ? fault("final") : undefined)
       const latency_ms = (mc: number) => (mc === 2 ? 100 : mc === 1 ? 20 : 60_000)
       const engine = yield* engineOver({ instead, latency_ms }, { concurrency: 8 })
-      // It takes one piece and then nothing.
+      // The consumer takes one piece and then nothing.
       const search = Stream.runForEach(engine.stream(whole, "csv"), () => Effect.never)
       const fiber = yield* Effect.forkChild(search)
       yield* TestClock.adjust(90)
@@ -195,7 +195,7 @@ const sharing = () => {
       const late = Effect.delay(engine.run(range), 500)
       const [a, b] = yield* lived(Effect.all([engine.run(range), late], { concurrency: 2 }))
       assert.strictEqual(a, b)
-      // Of what the first has in hand some are under way, and some wait for that.
+      // Of the requests that the first search holds, some are in flight and some wait for them.
       const before = engine.began.filter((at) => at < 500).length + in_hand
       assert.isAtMost(engine.counts.total, total(range) + before)
       assert.isAtMost(before, 60)

@@ -1,4 +1,4 @@
-/** A search at a real server: told once to subscribers and in the audit, also after a kill. */
+/** A search on a real server: published once and audited once, even after a kill. */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
@@ -6,13 +6,13 @@ import { describeWithServer } from "../world/programs/nats.ts"
 import { cleanUp, newFolder, type Server, startServer, until } from "../world/server/server.ts"
 import { read } from "../world/system/events-served.ts"
 
-/** How long a fact may take into the log, and out of it, on a busy machine. */
+/** Maximum time for a fact to enter and leave the log on a busy machine. */
 const wait_ms_max = 30_000
 const calm = { ALMANAC_COMPUTE__KIND: "none" }
 
 afterAll(cleanUp)
 
-/** Nothing answers it where no registry is set up: it fails, and is recorded all the same. */
+/** No registry is set up, so the search fails, but it is still recorded. */
 const search = async ({ url }: Server, start: number) => {
   const answer = await fetch(`${url}/api/search?start=${start}&end=${start + 9}`)
   await answer.arrayBuffer()
@@ -48,7 +48,7 @@ describeWithServer("searches at a server", () => {
     assert.isAtLeast(Date.parse(String(one?.at)), Date.parse(before))
     await first.killAll()
 
-    // The spool is deleted meanwhile: another one begins, and nothing stops.
+    // The spool is deleted meanwhile: the server creates another one and keeps running.
     for (const suffix of ["", "-wal"]) {
       rmSync(join(folder, `spool-carrier-search.sqlite${suffix}`), { force: true })
     }

@@ -1,9 +1,9 @@
-/** The adapter of FMCSA at the tests' own registry. */
+/** The FMCSA adapter with the tests' own registry. */
 import { Redacted } from "effect"
 import type { RegistryFmcsaOptions } from "#adapters/carrier-search/registry-fmcsa.ts"
 import { fake_key } from "./registry-fake.ts"
 
-/** As an install has them, but for the rate. */
+/** The default options, except for the rate. */
 export const optionsAt = (
   url: string,
   more: Partial<RegistryFmcsaOptions> = {},

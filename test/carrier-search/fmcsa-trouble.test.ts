@@ -111,7 +111,7 @@ describe("FMCSA in trouble", () => {
         assert.isFalse(told.is_healthy)
         assert.match(told.detail ?? "", /503, it is busy/)
         is_busy = false
-        // What it answers in the same millisecond is not yet later.
+        // A response in the same millisecond does not count as later.
         yield* Effect.sleep(2)
         yield* searched(one)
         const { is_healthy, detail } = yield* source
@@ -126,7 +126,7 @@ describe("FMCSA in trouble", () => {
       const told: Array<unknown> = []
       const logger = Logger.make((entry) => told.push(inspect(entry, { depth: 9 })))
       for (const [reply] of Object.values(replies)) {
-        // It may say the key itself.
+        // The response may contain the key itself.
         const instead = () => ({ ...reply, headers: { ...reply.headers, "x-key": fake_key } })
         const fake = yield* registryFake({ instead })
         const options = optionsAt(fake.url, { tries: 1, timeout_seconds: 0.2 })

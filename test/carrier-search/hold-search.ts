@@ -1,4 +1,6 @@
-/** A process that searches a million numbers, every hundredth of them a carrier; tells its size. */
+/**
+ * A process that searches a million numbers, one in a hundred a carrier, and reports its memory.
+ */
 import { Effect, Stream } from "effect"
 import { makeEngine } from "#actors/carrier-search/engine.ts"
 import { peakMemory } from "../world/peak-memory.ts"
@@ -23,7 +25,7 @@ const program = Effect.gen(function* () {
       () => ({ done: 0, found: 0, bytes: 0 }),
       (sum, piece) => ({ ...piece, bytes: sum.bytes + piece.rows.length }),
     )
-  // What V8 keeps for young objects grows with any work: idle is after some of it.
+  // V8's young generation grows with any work, so measure idle memory after some of it.
   yield* search(warm_up)
   const idle = process.memoryUsage().rss
   const { done, found: carriers, bytes } = yield* search(1_000_000)

@@ -1,4 +1,4 @@
-/** What is answered. Source: document 3 §2 B, §4 B, §7 B; decisions, carrier range. */
+/** Responses of a search. Source: document 3 §2 B, §4 B, §7 B; decisions, carrier range. */
 import { existsSync, readdirSync, readlinkSync } from "node:fs"
 import { Schema } from "effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
@@ -8,7 +8,7 @@ import { Sources } from "#schemas/carrier-search/source.ts"
 import { until } from "../world/http.ts"
 import { key_error, plain, type Searched, startSearch } from "./served.ts"
 
-/** Answers above this go through a file. */
+/** Larger responses go through a file. */
 const answer_bytes_max = 64 * 1024
 
 let served: Searched
@@ -27,10 +27,10 @@ const search = (start: number, end: number, accept?: string) =>
     headers: accept === undefined ? {} : { accept },
   })
 
-/** Where Linux lists what this process has open. */
+/** Where Linux lists the open files of this process. */
 const descriptors = "/proc/self/fd"
 
-/** Files of answers that wait. */
+/** Open files of waiting responses. */
 const waiting = () =>
   readdirSync(descriptors).flatMap((fd) => {
     try {
@@ -99,7 +99,7 @@ describe("a search as JSON", () => {
       const leaving = new AbortController()
       const path = "/api/search?start=1&end=60000"
       const answer = served.fetch(path, { signal: leaving.signal }).catch(() => undefined)
-      // Opened, then removed at once.
+      // Opened, then deleted at once.
       await until(() => waiting().some((target) => target.endsWith(" (deleted)")))
       expect(waiting()).toHaveLength(1)
       expect(readdirSync(served.folder)).toEqual([])
@@ -276,7 +276,7 @@ describe("a search as lines", () => {
       signal: leaving.signal,
     })
     expect(answer.status).toBe(200)
-    // Two progress lines' time: without backpressure it would be through by then.
+    // Two progress intervals: without backpressure the search would have finished by now.
     await new Promise((resolve) => setTimeout(resolve, 1200))
     expect(served.counts.running).toBe(1)
     leaving.abort()

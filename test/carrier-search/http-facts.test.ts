@@ -1,4 +1,4 @@
-/** The fact that each search leaves, and how it ends. Source: decisions, facts of searches. */
+/** The fact that each search leaves, and its outcome. Source: decisions, facts of searches. */
 import { Schema } from "effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { SearchFact } from "#schemas/carrier-search/search.ts"
@@ -94,7 +94,7 @@ describe("a search leaves one fact", () => {
 
 describe("the deadline of a request", () => {
   it("is none while a search is under way", async () => {
-    // Ten pieces: twice the deadline and more.
+    // Ten pieces: more than twice the deadline.
     Object.assign(served.script, { pace_ms: 250 })
     const answer = await served.fetch(path)
     expect(answer.status).toBe(200)

@@ -1,4 +1,4 @@
-/** What may be asked. Source: document 3 §7 B; decisions, carrier validation and carrier range. */
+/** Valid requests. Source: document 3 §7 B; decisions, carrier validation and carrier range. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Searched, startSearch } from "./served.ts"
 
@@ -23,7 +23,7 @@ describe("a range is refused with 400", () => {
     ["", "'start' is required"],
     ["?end=5", "'start' is required"],
     ["?start=5", "'end' is required"],
-    // What is missing is said before what is wrong.
+    // Missing parameters are reported before invalid ones.
     ["?start=x", "'end' is required"],
     ["?start=1e3&end=2000", `'start' ${integer}`],
     ["?start=1.0&end=2", `'start' ${integer}`],
@@ -37,7 +37,7 @@ describe("a range is refused with 400", () => {
     ["?start=1&end=", `'end' ${integer}`],
     ["?start&end=9", `'start' ${integer}`],
     ["?start=1&end=two", `'end' ${integer}`],
-    // Both are integers before either is positive.
+    // Both are checked as integers before either is checked as positive.
     ["?start=0&end=two", `'end' ${integer}`],
     ["?start=0&end=5", "'start' must be positive"],
     ["?start=00&end=5", "'start' must be positive"],

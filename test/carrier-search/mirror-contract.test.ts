@@ -1,4 +1,4 @@
-/** A mirror keeps the contract of a registry, whichever files it was imported from. */
+/** A mirror meets the registry contract, whichever files it was imported from. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -12,7 +12,7 @@ const made = mkdtempSync(join(tmpdir(), "almanac-mirrors-"))
 afterAll(() => rmSync(made, { recursive: true, force: true }))
 let count = 0
 
-/** A registry of a mirror that was imported from these files. */
+/** A registry over a mirror imported from these files. */
 const registryOf =
   (filesOf: (dockets: ReadonlyArray<Docket>) => Record<string, string>) =>
   (dockets: ReadonlyArray<Docket>) =>

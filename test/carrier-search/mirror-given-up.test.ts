@@ -1,4 +1,4 @@
-/** A search of a mirror that nobody wants any more, and the ones beside it. */
+/** An abandoned search of a mirror, and the searches that run next to it. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -8,7 +8,7 @@ import { expect, it } from "vitest"
 import { Registry } from "#actors/carrier-search/registry.ts"
 import { registryMirror } from "#adapters/carrier-search/mirror.ts"
 
-/** Answers each question after 80 ms with a piece; each piece has one carrier more. */
+/** Responds to each request after 80 ms with a piece; each piece has one more carrier. */
 const slow = `
 import { serveCalls } from "${new URL("../../packages/threads/call.ts", import.meta.url).href}"
 const pause = new Int32Array(new SharedArrayBuffer(4))
@@ -27,7 +27,7 @@ it("a search that is given up takes no other one with it, however late", async (
   const run = Effect.gen(function* () {
     const { search } = yield* Registry
     yield* Stream.runHead(search({ start: 1, end: 100 }, "csv"))
-    // Its pieces take longer than a thread may be silent; the thread is the same one.
+    // Its pieces take longer than a thread may be silent, but it runs on the same thread.
     return yield* Stream.runLast(search({ start: 1, end: 30 }, "csv"))
   })
   const last = await Effect.runPromise(

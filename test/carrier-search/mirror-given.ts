@@ -1,13 +1,13 @@
-/** Files of the registry as texts, imported into a mirror, and what is in one. */
+/** Imports registry files given as text into a mirror, and reads its contents. */
 import Sqlite from "better-sqlite3"
 import { type ImportReport, importCarriers } from "#adapters/carrier-search/import.ts"
 import { dot_limit } from "#adapters/carrier-search/mirror-file.ts"
 import type { Docket } from "../contract/registry.ts"
 
-/** A file by its name; a text, or the bytes of one. */
+/** Files by name, as text or bytes. */
 export type Given = Readonly<Record<string, string | Buffer>>
 
-/** Bytes of one read: rows begin and end anywhere in them. */
+/** Bytes per read: rows start and end anywhere in a read. */
 const chunk_bytes = 61
 
 async function* pieces(bytes: Buffer) {
@@ -47,7 +47,7 @@ export const importTexts = (
 export const carriersIn = (path: string): ReadonlyArray<string> => {
   const file = new Sqlite(path, { readonly: true })
   try {
-    // One text column, by the query.
+    // The query selects one text column.
     return file
       .prepare(
         `select concat('MC ', key / ${dot_limit}, ', USDOT ', key % ${dot_limit}, ': ', name)
@@ -68,14 +68,14 @@ export const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
 
 const text = (head: string, rows: ReadonlyArray<string>) => `${[head, ...rows].join("\n")}\n`
 
-/** A file of L&I with these rows. */
+/** An L&I file with these rows. */
 export const legacyFile = (...rows: ReadonlyArray<string>) => text(legacy_head, rows)
-/** A file of Motus with these rows. */
+/** A Motus file with these rows. */
 export const motusFile = (...rows: ReadonlyArray<string>) => text(motus_head, rows)
 
 const dotOf = (dot: number) => String(dot).padStart(8, "0")
 
-/** What L&I has of these dockets. */
+/** The L&I rows of these dockets. */
 export const legacyOf = (dockets: ReadonlyArray<Docket>) =>
   legacyFile(
     ...dockets.map(({ mc, dot, name, active, carrier_only }) => {
@@ -86,7 +86,7 @@ export const legacyOf = (dockets: ReadonlyArray<Docket>) =>
     }),
   )
 
-/** What Motus has of these dockets: a broker's authority is a row of its own. */
+/** The Motus rows of these dockets: a broker's authority has its own row. */
 export const motusOf = (dockets: ReadonlyArray<Docket>) =>
   motusFile(
     ...dockets.flatMap(({ mc, dot, name, active, carrier_only }) => {

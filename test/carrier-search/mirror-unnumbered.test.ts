@@ -1,4 +1,4 @@
-/** Carriers of the legacy file without a USDOT number: none is lost, and none comes twice. */
+/** Carriers of the legacy file without a USDOT number: each appears exactly once. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -29,11 +29,11 @@ const registry = Effect.map(Layer.build(Layer.suspend(() => registryMirror({ pat
   Context.get(built, Registry),
 )
 
-/** What the mirror tells of itself. */
+/** The mirror's own status. */
 const source = () =>
   Effect.flatMap(registry, ({ source }) => source).pipe(Effect.scoped, Effect.runPromise)
 
-/** What a search of these numbers answers: `119 ALPHA`, as it comes. */
+/** The search results for these numbers, as received: `119 ALPHA`. */
 const searched = (start: number, end: number) =>
   Effect.gen(function* () {
     const { search } = yield* registry
@@ -45,7 +45,7 @@ const searched = (start: number, end: number) =>
     })
   }).pipe(Effect.scoped, Effect.runPromise)
 
-/** The same of all numbers as the mirror has it, after an import of these files. */
+/** All carriers of the mirror in the same form, after an import of these files. */
 const shownOf = async (given: Given) => {
   const { carriers } = await importTexts(path, given)
   const shown = carriersIn(path).map((text) => text.replace(/^MC (\d+), USDOT \d+:/, "$1"))
@@ -105,7 +105,7 @@ describe("rows of legacy without a USDOT number", () => {
     )
     expect(await ofLegacy(...others, ...rows.toReversed())).toEqual(all)
     expect(await searched(6, 8)).toEqual(all)
-    // A broker's USDOT number drops the carrier of that number, and nobody who has none.
+    // A broker's USDOT number drops the carriers with that number, and none without a number.
     expect(await ofLegacy(...rows, "MC7,1,N,N,A,ONE", "MC7,2,N,N,A,TWO")).toEqual(
       ["A", "B", "C", "LAST"].map((name) => `7 ${name}`),
     )
@@ -156,7 +156,7 @@ describe("many rows of legacy without a USDOT number", () => {
       const shown = rows.filter(({ is_active, is_broker }) => is_active && !is_broker)
       const idOf = ({ mc, dot, name }: (typeof rows)[number]) => `${mc} ${dot} ${dot ? "" : name}`
       const brokers = rows.filter(({ is_broker }) => is_broker).map(idOf)
-      // The last name of a USDOT number counts.
+      // The last name of a USDOT number wins.
       const kept = new Map(shown.map((one) => [idOf(one), `${one.mc} ${one.name}`]))
       for (const id of brokers) kept.delete(id)
       const lines = rows.map(({ mc, dot, is_active, is_broker, name }) => {

@@ -1,4 +1,4 @@
-/** The registry of a mirror: its rows, its files that come and go, and its thread. */
+/** The mirror as a registry: its rows, its files that are replaced, and its thread. */
 import {
   copyFileSync,
   existsSync,
@@ -53,7 +53,7 @@ const start = async (options: Options = {}) => {
     Effect.runPromise(Stream.runCollect(search(range, format)))
   const failure = (range: Range) =>
     Effect.runPromise(Effect.flip(Stream.runDrain(search(range, "json"))))
-  /** Its pieces one at a time, as a consumer asks for them. */
+  /** Pulls the pieces one at a time, as a consumer does. */
   const slowly = (range: Range) => Stream.toAsyncIterable(search(range, "ndjson"))
   return { search, pieces, failure, slowly, source: () => Effect.runPromise(source) }
 }
@@ -61,7 +61,7 @@ const start = async (options: Options = {}) => {
 const range = { start: 1, end: 100 }
 const carrierRow = (mc: number, dot: number, name: string) => `MC${mc},${dot},A,N,N,${quoted(name)}`
 
-/** Imports carriers on each number up to `many`, named so. */
+/** Imports carriers with this name for each number up to `many`. */
 const fill = (name: string, many = 3, dots_each = 1) =>
   importTexts(path, {
     "l.csv": legacyFile(
@@ -81,7 +81,7 @@ const placeOf = (fd: string) => {
 
 const text = async (pieces: Promise<ReadonlyArray<Piece>>) => textOf(await pieces)
 
-/** What JSON or CSV may have to write in another way, and what only looks so. */
+/** Characters that JSON or CSV may have to escape, and lookalikes that they must not. */
 const odd_letters = [
   ...Array.from({ length: 0x20 }, (_, code) => String.fromCodePoint(code)),
   ...Array.from("\"\\/',;=+@-\u007f\u0080\u009f\u2028\u2029\ufeff"),
@@ -164,7 +164,7 @@ describe("a mirror that is replaced", () => {
       is_first = false
       await fill("NEW", 9000)
       expect(await text(pieces({ start: 1, end: 2 }))).toMatch(/NEW 0.*\n.*NEW 1/)
-      // The new one is replaced in turn: three files are in use.
+      // The new file is replaced in turn: three files are in use.
       await fill("NEWEST", 2)
       expect(await text(pieces({ start: 1, end: 2 }))).toMatch(/NEWEST 0.*\n.*NEWEST 1/)
     }
@@ -174,12 +174,12 @@ describe("a mirror that is replaced", () => {
 
   it("leaves no file open when its last search has ended", async () => {
     const { pieces, slowly } = await start()
-    /** Of this whole process, its threads included; a file that was removed is named too. */
+    /** Open files of the whole process, threads included; deleted files are also listed. */
     const open = () =>
       readdirSync("/proc/self/fd").filter((fd) => placeOf(fd).includes("carriers.sqlite")).length
     for (let n = 0; n < 3; n++) {
       await fill(`ROUND ${n}`, 5000)
-      // Ended after its first piece, with another one on its way.
+      // Stopped after its first piece, while another one is on its way.
       for await (const piece of slowly({ start: 1, end: 5000 })) if (piece.done > 0) break
       await pieces(range)
     }
@@ -206,7 +206,7 @@ describe("a mirror that cannot be searched", () => {
     expect(source).toMatchObject({ is_healthy: false, carriers: null, dockets: null })
     expect(source.detail).toMatch(reason)
     expect(source.last_error).toMatch(reason)
-    // As soon as there is one, it is found.
+    // A file is found as soon as it exists.
     await fill("X")
     expect(await text(registry.pieces(range))).toMatch(/X 0/)
     expect((await registry.source()).detail).toBeNull()
@@ -319,7 +319,7 @@ describe("a search in a mirror", () => {
       Effect.all([one("a"), one("b"), one("c")], { concurrency: "unbounded", discard: true }),
     )
     expect(order).toHaveLength(60)
-    // Whoever is done with half of it, the others are as far.
+    // When one search is half done, the others are about as far.
     const half = order.slice(0, 30)
     for (const name of ["a", "b", "c"]) {
       expect(half.filter((other) => other === name).length).toBeGreaterThan(6)

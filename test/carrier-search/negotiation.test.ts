@@ -14,15 +14,15 @@ describe("the form of an answer", () => {
     ["text/csv", "csv"],
     ["text/csv;header=present", "csv"],
     ["text/*", "csv"],
-    // What a browser asks for by itself.
+    // A browser's default header.
     ["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "json"],
     ["application/json;q=0.5, text/csv", "csv"],
     ["application/json;q=0.5, text/csv;q=0.4", "json"],
     ["text/csv;q=0.1, application/x-ndjson;q=0.2", "ndjson"],
-    // Named is more than allowed, at the same weight.
+    // At equal weight, a named type beats a wildcard.
     ["*/*, text/csv", "csv"],
     ["text/csv, application/json", "json"],
-    // The most exact range decides.
+    // The most specific range decides.
     ["application/json;q=0, */*", "ndjson"],
     ["application/json;q=0, application/x-ndjson;q=0, */*;q=0.1", "csv"],
     ["application/*;q=0, */*", "csv"],

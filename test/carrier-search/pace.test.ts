@@ -105,7 +105,7 @@ describe("the pace", () => {
       const engine = yield* engineOver({ instead, latency_ms: () => 100 })
       yield* lived(engine.run(range))
       const early = engine.began.filter((at) => at < 7000)
-      // Four at once, and some that followed those that were answered together with it.
+      // Four at once, plus some that followed those answered at the same time.
       assert.isAtMost(early.length, 8)
       assert.strictEqual(engine.counts.total, 61)
       assert.strictEqual(engine.asked.get(3), 2)
@@ -149,7 +149,7 @@ describe("the pace", () => {
         assert.match(failed.reason, /it is broken, and too many others failed before/)
         return [...engine.asked.values()].reduce((sum, times) => sum + times - 1, 0)
       })
-      // One that was granted may wait for its pause when the search fails.
+      // A granted retry may still be waiting for its delay when the search fails.
       const [few_spent, many_spent] = [yield* repeatsOf(100), yield* repeatsOf(400)]
       assert.isTrue(few_spent >= 18 && few_spent <= 20, `${few_spent} of 20`)
       assert.isTrue(many_spent >= 38 && many_spent <= 40, `${many_spent} of 40`)

@@ -1,6 +1,6 @@
 /**
- * What FMCSA's QCMobile answers, in each shape that is documented, and what a registry in trouble
- * may answer instead. Its carriers are invented. Source: market facts B1.1 and B1.2.
+ * Responses of FMCSA's QCMobile in each documented shape, and responses of a failing registry. All
+ * carriers are invented. Source: market facts B1.1 and B1.2.
  */
 import { randomBytes } from "node:crypto"
 import { gzipSync } from "node:zlib"
@@ -10,7 +10,7 @@ export interface Reply {
   readonly status: number
   readonly body: string | Buffer
   readonly headers?: Readonly<Record<string, string>>
-  /** How the body is sent; whole where it is not said. */
+  /** How the body is sent; whole by default. */
   readonly manner?: "whole" | "hang" | "hang in body" | "drip" | "reset" | "break off"
 }
 
@@ -26,7 +26,7 @@ const page = (title: string, status = 200): Reply => ({
   body: `<!DOCTYPE html><html><head><title>${title}</title></head><body><h1>x</h1></body></html>`,
 })
 
-/** `carrier` as the wire has it, shortened. */
+/** A carrier in the wire format, shortened. */
 export const carrierOf = ({ dot, name, active, carrier_only }: Docket) => ({
   allowedToOperate: active ? "Y" : "N",
   bipdInsuranceOnFile: "1000",
@@ -47,7 +47,7 @@ export const item = (carrier: unknown) => ({
   carrier,
 })
 
-/** A number that is known, or not: in each way that it is answered. */
+/** Every documented response for a known or unknown number. */
 export const documented = (dockets: ReadonlyArray<Docket>): Reply =>
   json(dockets.map((docket) => item(carrierOf(docket))))
 
@@ -59,7 +59,7 @@ export const unknown: Readonly<Record<string, Reply>> = {
   "not found in text with 404": json("No carrier was not found for this number", 404),
 }
 
-/** Asked once, and never again. */
+/** Requested once and never retried. */
 export const final: Readonly<Record<string, readonly [Reply, RegExp]>> = {
   "a bad key with 404": [json("Webkey not found", 404), /FMCSA_WEB_KEY/],
   "no key with 404": [json("Must provide Webkey", 404), /FMCSA_WEB_KEY/],
@@ -82,7 +82,7 @@ export const final: Readonly<Record<string, readonly [Reply, RegExp]>> = {
   "a way in circles": [{ status: 302, body: "", headers: { location: "?" } }, /another place/],
 }
 
-/** Asked again with fewer at once. */
+/** Retried with fewer concurrent requests. */
 export const busy: Readonly<Record<string, readonly [Reply, RegExp]>> = {
   "429": [{ status: 429, body: "" }, /429, too many requests/],
   "502": [{ status: 502, body: "<html>Bad Gateway</html>" }, /502, it is busy/],
@@ -105,7 +105,7 @@ const packed = (body: Buffer): Reply => ({
   headers: { "content-encoding": "gzip", "content-type": "application/json" },
 })
 
-/** Asked again, and never taken for an answer. */
+/** Retried, and never taken as a valid response. */
 export const broken: Readonly<Record<string, readonly [Reply, RegExp]>> = {
   "500": [{ status: 500, body: "{}" }, /answers 500/],
   "a web page with 200": [page("Welcome"), /a web page/],

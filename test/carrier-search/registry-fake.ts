@@ -1,6 +1,6 @@
 /**
- * A registry like FMCSA's QCMobile on loopback, the tests' own: it answers as documented, or as a
- * plan wants it, sheds load, and counts what is asked of it.
+ * A test registry on loopback that behaves like FMCSA's QCMobile: it responds as documented or as
+ * planned, sheds load, and counts requests.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -10,15 +10,15 @@ import type { Docket } from "../contract/registry.ts"
 import { documented, json, type Reply } from "./registry-answers.ts"
 
 export interface Plan {
-  /** What it has under a number. */
+  /** The dockets of a number. */
   readonly dockets?: (mc: number) => ReadonlyArray<Docket>
-  /** What it answers instead; `nth` counts the questions for this number, from 1. */
+  /** A response to send instead; `nth` counts the requests for this number, from 1. */
   readonly instead?: (mc: number, nth: number) => Reply | undefined
-  /** How long an answer takes, in milliseconds. */
+  /** Response time in milliseconds. */
   readonly latency_ms?: (mc: number, nth: number) => number
-  /** Above so many questions under way it answers 503. */
+  /** Maximum concurrent requests; above it the registry responds with 503. */
   readonly shed_above?: number
-  /** The only web key that it knows. */
+  /** The only valid web key. */
   readonly key?: string
 }
 
@@ -26,26 +26,26 @@ export interface Counts {
   total: number
   in_flight: number
   in_flight_max: number
-  /** Answered 503 since too many were under way. */
+  /** Requests answered with 503, because too many were in flight. */
   shed: number
-  /** Given up by the client before they were answered. */
+  /** Requests that the client aborted before the response. */
   aborted: number
 }
 
 export interface FakeRegistry {
-  /** As `carrier.registry_url` has it. */
+  /** The value for `carrier.registry_url`. */
   readonly url: string
   readonly counts: Counts
-  /** Questions for each number. */
+  /** Number of requests for each docket number. */
   readonly asked: Map<number, number>
   readonly headers: Array<IncomingMessage["headers"]>
-  /** May be changed at any time. */
+  /** Can be changed at any time. */
   plan: Plan
 }
 
 export const fake_key = "4be2c0fa91d7"
 
-/** A number between 0 and 1 that is always the same for the same values. */
+/** A number from 0 to 1 that is deterministic in its arguments. */
 export const drawn = (...values: ReadonlyArray<number>): number => {
   let hash = 2166136261
   for (const value of values) {
@@ -57,7 +57,7 @@ export const drawn = (...values: ReadonlyArray<number>): number => {
   return ((hash ^ (hash >>> 13)) >>> 0) / 2 ** 32
 }
 
-/** A median with a heavy tail. Source: market facts B3. */
+/** Latencies with a median and a heavy tail. Source: market facts B3. */
 export const heavyTail = (median_ms: number, seed: number) => (mc: number, nth: number) => {
   const [a, b, c] = [drawn(seed, mc, nth, 1), drawn(seed, mc, nth, 2), drawn(seed, mc, nth, 3)]
   return median_ms * Math.exp(a + b + c - 1.5)
@@ -71,7 +71,7 @@ export const newCounts = (): Counts => ({
   aborted: 0,
 })
 
-/** Starts it on a free port. */
+/** Starts the registry on a free port. */
 export const startRegistry = async (plan: Plan) => {
   const counts = newCounts()
   const fake: FakeRegistry = { url: "", counts, asked: new Map(), headers: [], plan }
@@ -79,7 +79,7 @@ export const startRegistry = async (plan: Plan) => {
     void serve(fake, request, response)
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  // A server that listens on a port has such an address.
+  // A server that listens on a port has this form of address.
   const { port } = server.address() as AddressInfo
   const stop = () =>
     new Promise<void>((resolve) => {
@@ -89,7 +89,7 @@ export const startRegistry = async (plan: Plan) => {
   return { fake: Object.assign(fake, { url: `http://127.0.0.1:${port}/qc/services` }), stop }
 }
 
-/** Until the scope ends. */
+/** The registry, for the life of the scope. */
 export const registryFake = (plan: Plan) =>
   Effect.acquireRelease(
     Effect.promise(() => startRegistry(plan)),
@@ -111,7 +111,7 @@ const serve = async (fake: FakeRegistry, request: IncomingMessage, response: Ser
   counts.in_flight_max = Math.max(counts.in_flight_max, counts.in_flight)
   const is_shed = counts.in_flight > (plan.shed_above ?? Number.POSITIVE_INFINITY)
   let is_counted = true
-  // Once, when it is answered or when the client goes.
+  // Runs once, on the response or when the client disconnects.
   const leaves = () => {
     if (is_counted) counts.in_flight -= 1
     is_counted = false

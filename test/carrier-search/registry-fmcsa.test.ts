@@ -35,7 +35,7 @@ const refused = (range: Range) =>
 const few = { start: 1, end: 5 }
 const many = { start: 1, end: 500 }
 const twice = { tries: 2 }
-/** For those that would be waited for. */
+/** Options for responses that would time out. */
 const hasty = { tries: 2, timeout_seconds: 0.5 }
 const waitsFor = ({ manner }: answers.Reply) => (manner?.startsWith("hang") ? hasty : twice)
 
@@ -72,7 +72,7 @@ describe("FMCSA", () => {
         const failed = yield* asked(fake, refused(many))
         assert.match(failed.reason, because)
         assert.deepEqual([failed.failed, failed.first <= 8], [1, true])
-        // A redirect is followed twice, in its circle.
+        // A circular redirect is followed twice.
         assert.isAtMost(fake.counts.total, name.includes("circles") ? 24 : 8)
       }),
     )
@@ -117,7 +117,7 @@ describe("FMCSA", () => {
   conversing()
 })
 
-/** Which carriers are kept. Source: market facts B1.4. */
+/** The rule that keeps or drops a carrier. Source: market facts B1.4. */
 const rules: ReadonlyArray<readonly [string, Readonly<Record<string, unknown>>, boolean]> = [
   ["a common authority", { commonAuthorityStatus: "A", contractAuthorityStatus: "N" }, true],
   ["a contract authority", { commonAuthorityStatus: "I", contractAuthorityStatus: "A" }, true],

@@ -12,7 +12,7 @@ import {
 const dir = mkdtempSync(join(tmpdir(), "almanac-buffer-"))
 afterAll(() => rmSync(dir, { recursive: true }))
 
-/** Small enough that few bytes go through a file. */
+/** Limits so small that a few bytes go through a file. */
 const small = { answer_bytes_max: 1000, memory_bytes_max: 3000 }
 
 const buffers = (options: Partial<AnswerBufferOptions> = {}) =>
@@ -23,7 +23,7 @@ const buffers = (options: Partial<AnswerBufferOptions> = {}) =>
 const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>
   Effect.runPromise(Effect.scoped(effect))
 
-/** A generator of numbers from 0 to before 1, the same for the same seed. */
+/** A generator of numbers in [0, 1), deterministic in its seed. */
 const seeded = (seed: number) => {
   let state = seed
   return () => {
@@ -76,12 +76,12 @@ describe("an answer that waits", () => {
         yield* first.add(some)
         yield* (yield* open).add(some)
         yield* (yield* open).add(some)
-        // The fourth is as small as the others, but there is no room for it: to the file with it.
+        // The fourth is as small as the others, but memory is full, so it goes to a file.
         const fourth = yield* Effect.flip((yield* open).add(some))
         assert.equal(fourth._tag, "BufferFailed")
       }),
     )
-    // What is closed is not counted any more.
+    // Closed buffers no longer count.
     await run(
       Effect.gen(function* () {
         const { open } = yield* buffers({ dir: nowhere })

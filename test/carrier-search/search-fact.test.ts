@@ -1,4 +1,4 @@
-/** A search as a fact: its aggregate, what is published of it, and how the audit shows it. */
+/** A search as a fact: its aggregate, its published events and its audit entries. */
 import { describe } from "@effect/vitest"
 import { machine, searches } from "#actors/carrier-search/search.ts"
 import { CarrierSearchCompleted } from "#events/carrier-search/search.ts"

@@ -1,4 +1,4 @@
-/** Carrier search behind the front door, over real HTTP, with a registry that does as told. */
+/** Carrier search behind the gateway, over real HTTP, with a scripted registry. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -21,18 +21,18 @@ import type { SearchFact } from "#schemas/carrier-search/search.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
 import { type Given, type Served, startHttp } from "../world/http.ts"
 
-/** What the registry is told to do; changed between requests. */
+/** The registry's behaviour; tests change it between requests. */
 export interface Script {
   /** Names of the carriers of a number. */
   namesOf: (mc: number) => ReadonlyArray<string>
-  /** Numbers in one piece. */
+  /** Numbers per piece. */
   piece: number
-  /** Before this number's piece there is trouble. */
+  /** The fault occurs before the piece with this number. */
   at: number | undefined
   trouble: "fail" | "hang" | "die" | "end"
-  /** Waits before each piece. */
+  /** Delay before each piece. */
   pace_ms: number
-  /** Why there is none. */
+  /** Why no registry is available. */
   none: string | undefined
 }
 
@@ -63,7 +63,7 @@ const source: Source = {
   last_error: null,
 }
 
-/** How often the registry was asked, and how many of its searches are under way. */
+/** Number of searches started in the registry, and of those still running. */
 interface Counts {
   asked: number
   running: number
@@ -115,12 +115,12 @@ export interface Searched extends Served {
   readonly counts: Counts
   /** The facts since the last call. */
   readonly facts: () => Promise<ReadonlyArray<SearchFact>>
-  /** Where answers are kept that are too large for memory. */
+  /** The folder for responses that are too large for memory. */
   readonly folder: string
   readonly stop: () => Promise<void>
 }
 
-/** Serves a registry that is told by `script` what to do. */
+/** Serves a registry that follows `script`. */
 export const startSearch = async (
   settings: Given & { readonly carrier?: { readonly max_range?: number } } = {},
   buffer: Omit<AnswerBufferOptions, "dir"> = {},

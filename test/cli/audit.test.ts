@@ -86,7 +86,7 @@ describe("audit list without an instance", () => {
   )
 })
 
-/** Waits until whoever follows the log has seen all of it. */
+/** Waits until all followers of the log have processed it. */
 const settled = Effect.gen(function* () {
   for (let i = 0; i < 200; i++) yield* Effect.yieldNow
 })
@@ -132,7 +132,7 @@ describe("audit replay", () => {
   it.effect("keeps the pace of what happened, as many times faster as asked", () =>
     Effect.gen(function* () {
       yield* story
-      // An hour is a second.
+      // One hour takes one second.
       const replaying = yield* Effect.forkChild(replayed({ part: "", speed: 3600 }))
       yield* TestClock.adjust("3900 millis")
       assert.isUndefined(replaying.pollUnsafe())
@@ -215,7 +215,7 @@ const handlers = HttpApiBuilder.group(Api, "audit", (group) =>
   group.handle("list", listAudit).handle("aggregate", auditAggregate),
 )
 
-/** A folder whose log holds the story; nothing runs on it any more. */
+/** A folder whose log holds the story; no server runs on it any more. */
 const written = Effect.gen(function* () {
   const folder = yield* temporaryFolder
   const settings = given({ data: { dir: folder } })
@@ -223,7 +223,7 @@ const written = Effect.gen(function* () {
   return { folder, settings }
 })
 
-/** What each verb prints about the story, whether something runs or not. */
+/** Checks the output of each command for the story, with or without a running server. */
 const asked = Effect.fnUntraced(function* (folder: string) {
   const verb = (...args: ReadonlyArray<string>) =>
     almanac("--set", `data.dir=${folder}`, "audit", ...args)
@@ -309,7 +309,7 @@ describeWithServer("the audit verbs", () => {
   )
 })
 
-/** Seals what the log holds, and waits until it shows. */
+/** Seals the log's commits, and waits until the seal is visible. */
 const sealing = Effect.gen(function* () {
   const log = yield* Log
   const process = yield* Effect.forkChild(runProcess(checkpointer({ commits: 1, seconds: 0 })))
@@ -319,7 +319,7 @@ const sealing = Effect.gen(function* () {
   yield* Fiber.interrupt(process)
 })
 
-/** The commands that the guide shows; those of a shell are in `test/docs/guide-audit.test.ts`. */
+/** The commands in the guide; `test/docs/guide-audit.test.ts` covers its shell commands. */
 const shown = readFileSync(new URL("../../docs/guide-audit.md", import.meta.url), "utf8")
   .split("\n")
   .filter((line) => /^\.\/almanac (audit|rebuild|log) (?!follow|.*"\$)/.test(line))

@@ -12,7 +12,7 @@ import { printed } from "./printed.ts"
 
 const url = "https://backup.example.org/v1"
 
-/** What the verb says with these settings: its line, or why it failed. */
+/** The command's output line with these settings, or its failure. */
 const registered = Effect.fnUntraced(function* (
   settings: Readonly<Record<string, string>>,
   address = url,

@@ -1,4 +1,4 @@
-/** What `--help` of a noun shows, before one looks at that of a verb. */
+/** The `--help` of a command group, which lists its commands. */
 import { assert, describe, it } from "@effect/vitest"
 import { catalog } from "#cli/access/catalog.ts"
 import { secret } from "#cli/access/secret.ts"

@@ -1,4 +1,4 @@
-/** The verbs that compare read models with the log, as a command line runs them. */
+/** The commands that compare read models with the log, as run from a command line. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { Command } from "effect/cli"

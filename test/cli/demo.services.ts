@@ -23,7 +23,7 @@ const up_ms_max = 60_000
 
 afterAll(cleanUp)
 
-/** The folder of a server is where its children run. */
+/** The working folder of a server's children. */
 const folderOf = (pid: number) => readFileSync(`/proc/${pid}/cwd/ceph.conf`, "utf8")
 
 const start = async (args: ReadonlyArray<string>) => {
@@ -59,7 +59,7 @@ describeWithRadosgw("almanac demo s3", () => {
     assert.deepEqual(await one.ended, { code: 0, signal: null }, told(one))
     assert.deepEqual(children.filter(isRunning), [])
     assert.isFalse(existsSync(folder))
-    // What to type next is no part of the answer, and holds no key.
+    // The suggested next command goes to standard error and contains no key.
     assert.include(one.printed.stderr, "secret put")
     assert.notInclude(one.printed.stderr, secret_key)
   })

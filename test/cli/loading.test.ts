@@ -1,18 +1,18 @@
-/** A command loads what it needs, and the help of `almanac` no command at all. */
+/** A command loads only what it needs, and the help of `almanac` loads no command at all. */
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 
 const root = join(import.meta.dirname, "../..")
 
-/** Writes the address of each module that is loaded on standard error. */
+/** Writes the URL of each loaded module to standard error. */
 const hook = `import { registerHooks } from "node:module"
 registerHooks({ load: (url, context, next) => {
   process.stderr.write(url + "\\n")
   return next(url, context)
 } })`
 
-/** The modules that a command line loads, by their path in the checkout. */
+/** The modules that a command line loads, as paths in the checkout. */
 const loadedBy = (...words: ReadonlyArray<string>) => {
   const args = ["--import", `data:text/javascript,${encodeURIComponent(hook)}`, "main.ts", ...words]
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root })

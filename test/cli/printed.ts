@@ -1,7 +1,7 @@
-/** What an effect prints. */
+/** Captures the output of effects. */
 import { Console, Effect, Predicate, Result, Runtime } from "effect"
 
-/** The exit code and the message of a verb that fails; undefined of one that does not. */
+/** The exit code and message of a failed command; undefined if it succeeded. */
 export const failing = (value: Result.Result<unknown, unknown>) => {
   if (Result.isSuccess(value)) return undefined
   const { failure } = value
@@ -15,7 +15,7 @@ export interface Printed<A> {
   readonly err: ReadonlyArray<string>
 }
 
-/** Keeps the lines that an effect prints from the terminal, and answers them with its value. */
+/** Captures the lines that an effect prints, and returns them with its value. */
 export const printed = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   const lines = { out: Array.of<string>(), err: Array.of<string>() }
   const into =

@@ -25,7 +25,7 @@ import { failing, printed } from "./printed.ts"
 
 const project_id = ProjectId.make("0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e77")
 
-/** What a verb prints on this data folder, with these bytes on standard input. */
+/** The output of a command on this data folder, with these bytes on standard input. */
 const verb = (folder: string, args: ReadonlyArray<string>, input: ReadonlyArray<Uint8Array> = []) =>
   printed(
     Effect.result(
@@ -47,7 +47,7 @@ const silent = Effect.runSync(Effect.provide(Stdio.Stdio, Stdio.layerTest({})))
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** The one line that a verb prints. */
+/** The single output line of a command. */
 const line = Effect.fnUntraced(function* (...said: Parameters<typeof verb>) {
   const { value, out } = yield* verb(...said)
   assert.isTrue(Result.isSuccess(value), JSON.stringify(value))
@@ -57,21 +57,21 @@ const line = Effect.fnUntraced(function* (...said: Parameters<typeof verb>) {
   return only
 })
 
-/** Why a verb fails. */
+/** The error message of a failed command. */
 const failure = Effect.fnUntraced(function* (...said: Parameters<typeof verb>) {
   const { value, out } = yield* verb(...said)
   expect(out).toEqual([])
   return Result.isFailure(value) ? String(value.failure) : assert.fail("it succeeded")
 })
 
-/** The embedded identity of a data folder, as a running server has it. */
+/** The embedded identity of a data folder, as a running server loads it. */
 const identityOf = Effect.fnUntraced(function* (folder: string) {
   const store = yield* openTrustStore(folder)
   const layer = vaultEmbedded(yield* openVault(folder), inspector(store))
   return yield* Layer.build(Layer.merge(layer, trustsEmbedded(store)))
 })
 
-/** What the verbs do, whether something runs or not. */
+/** Runs the commands, with or without a running server. */
 const asked = Effect.fnUntraced(function* (folder: string) {
   const put = ["secret", "put", "--project", project_id]
   const href = yield* line(folder, put, [bytes("wJalr"), bytes("XUtnFEMI\r\n")])
@@ -95,7 +95,7 @@ const asked = Effect.fnUntraced(function* (folder: string) {
   return { href, named, long, trust_id, short, gone }
 })
 
-/** That what the verbs made is there for the service. */
+/** Asserts that the service can use what the commands created. */
 const used = Effect.fnUntraced(function* (
   services: Context.Context<Trusts | Vault>,
   { href, named, long, trust_id, short, gone }: Effect.Success<ReturnType<typeof asked>>,
@@ -126,7 +126,7 @@ const handlers = Layer.mergeAll(
   ),
 )
 
-/** A server of these paths, which the data folder names as its instance. */
+/** A server of these paths, registered as the instance of the data folder. */
 const serve = Effect.fnUntraced(function* (folder: string) {
   yield* lockDataFolder(folder)
   const services = yield* identityOf(folder)

@@ -1,6 +1,6 @@
 /**
- * What the compose file starts, without containers: the same settings, secrets and environment,
- * each host an address of the loopback network. Only PostgreSQL and the proxy are left out.
+ * The services of the compose file, without containers: same settings, secrets and environment, and
+ * one loopback address per host. Only PostgreSQL and the proxy are omitted.
  *
  * Source: issue 10 §6; decision 0144.
  */
@@ -24,7 +24,7 @@ import {
 import { compose } from "./files.ts"
 
 const start_ms_max = 120_000
-/** Blob nodes that join, and a log that finds its leader. */
+/** Time for blob nodes to join and for the log to elect its leader. */
 const settle_ms_max = 60_000
 const port = 9797
 
@@ -32,14 +32,14 @@ const { services } = compose()
 
 describeWithServer("the processes of the compose file", () => {
   const folder = newFolder()
-  // A network of this run's own: others use the same ports.
+  // A network for this run only, because others use the same ports.
   const network = `127.${process.pid % 200}.${(process.pid >> 8) % 250}`
   const hosts = new Map(Object.keys(services).map((name, i) => [name, `${network}.${i + 1}`]))
   const servers = new Map<string, Server>()
   const buses: Array<ReturnType<typeof spawn>> = []
   let admin_token = ""
 
-  /** A text with hosts and paths as they are here. */
+  /** A text with the hosts and paths of this machine. */
   const placed = (text: string) =>
     [...hosts]
       .reduce((all, [name, host]) => all.replaceAll(`${name}:`, `${host}:`), text)
@@ -151,7 +151,7 @@ describeWithServer("the processes of the compose file", () => {
       const begun = performance.now()
       const ended = await Promise.all([...servers.values()].map((server) => server.stop()))
       expect(ended.map(({ code }) => code)).toEqual([...servers.keys()].map(() => 0))
-      // Five at once on a busy machine: twice as long is no reason to fail.
+      // Five run at once on a busy machine: allow twice the time.
       expect((performance.now() - begun) / 1000).toBeLessThan(2 * given_s)
     },
     settle_ms_max,

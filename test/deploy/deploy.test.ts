@@ -1,6 +1,7 @@
 /**
- * The files of deploy/ hold together, and say of Almanac what is so. No container runs here: what
- * they start is started without one in deploy.services.ts. Source: issue 10 §6; decision 0144.
+ * The files of deploy/ are consistent with each other and with Almanac. No container runs here;
+ * deploy.services.ts starts the same processes without containers. Source: issue 10 §6; decision
+ * 0144.
  */
 import { execFileSync, spawnSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
@@ -110,7 +111,7 @@ describe("compose.yaml", () => {
 
   it("gives what runs of our image a volume where its user may write", () => {
     const home = /^VOLUME (.+)$/m.exec(textOf("Dockerfile"))?.[1]
-    // A volume takes the owner of the folder in the image; where there is none, it is root's.
+    // A volume takes the owner of the image's folder; without that folder, root owns it.
     const make = "install --directory --owner 10001 --group 10001 --mode 0700"
     assert.include(textOf("Dockerfile"), `${make} ${home}\n`)
     for (const [name, { image, volumes, environment }] of Object.entries(services)) {
@@ -130,7 +131,7 @@ describe("compose.yaml", () => {
     const roles = Object.values(services).flatMap(({ environment }) =>
       (environment?.ALMANAC_ROLES ?? "").split(","),
     )
-    // Workers have the shares of tenants at hand: they are on machines of their own.
+    // Workers need access to the tenants' shares, so they run on machines of their own.
     expect(new Set(roles.filter((role) => role !== ""))).toEqual(
       new Set(["gateway", "actors", "conductor", "projections", "blob"]),
     )
@@ -154,7 +155,7 @@ describe("secrets.sh and nats.conf", () => {
     const folder = newFolder()
     const make = () => {
       execFileSync("cp", ["-r", "deploy/secrets.sh", "deploy/nats", folder])
-      // Root may write over anything: whoever makes them is somebody else.
+      // Root can overwrite any file, so another user runs the script.
       if (process.getuid?.() === 0) execFileSync("chown", ["-R", "65534:65534", folder])
       const { uid, gid } = statSync(folder)
       execFileSync("sh", [join(folder, "secrets.sh")], { uid, gid, stdio: "pipe" })
@@ -208,7 +209,7 @@ describe("secrets.sh without openssl", () => {
 
 describe("the manifests of Kubernetes", () => {
   const all = manifests()
-  /** What a kind has is known by its name. */
+  /** An object's `kind` determines its spec. */
   const of = <Spec extends object = object>(kind: string) =>
     all.filter((one): one is Manifest<Spec> => one.kind === kind)
   const named = (kind: string, name: string) => of(kind).find((one) => one.metadata.name === name)
@@ -251,7 +252,7 @@ describe("the manifests of Kubernetes", () => {
           expect([found, routes.includes(path)]).toEqual([port, true])
         }
       }
-      // A gateway that waits for others is not ready; one that lives is not killed for it.
+      // A gateway that waits for others is not ready, but it is live and must not be killed.
       if (name !== "nats") expect(container.livenessProbe.httpGet.path).toBe("/livez")
       expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(20)
     })
@@ -272,7 +273,7 @@ describe("the manifests of Kubernetes", () => {
         ...set.spec.volumeClaimTemplates.map((claim) => claim.metadata.name),
       ])
       for (const mount of mounts) assert.isTrue(volumes.has(mount.name), mount.name)
-      // A volume's own folder is root's, open to the group, and may hold lost+found.
+      // The root folder of a volume belongs to root, is open to the group, and may hold lost+found.
       const disk = mounts.find((mount) => mount.name === "data")?.mountPath
       const folder = /ALMANAC_DATA_DIR=(\S+)/.exec(textOf("Dockerfile"))?.[1]
       if (name !== "nats") expect(folder).toBe(`${disk}/data`)
@@ -322,7 +323,7 @@ describe("the Dockerfile", () => {
 
   it("ends as a user of its own, who is told to stop as the program expects it", () => {
     expect(final).toContain("USER 10001:10001")
-    // With --create-home there were files of a shell's in the data folder.
+    // With --create-home, the data folder would contain shell files.
     assert.include(text, "groupadd --gid 10001 almanac && useradd --uid 10001 --gid 10001")
     assert.include(text, "--no-create-home")
     expect(final).toContain("STOPSIGNAL SIGTERM")

@@ -1,4 +1,4 @@
-/** The files of deploy/, as tests read them. */
+/** The files of deploy/, parsed for tests. */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parse as parseToml } from "smol-toml"
@@ -54,7 +54,7 @@ interface Container {
   readonly env: ReadonlyArray<Named & { readonly value?: string }>
 }
 
-/** As far as tests look at it. */
+/** The fields that tests use. */
 export interface StatefulSet {
   readonly serviceName: string
   readonly selector: { readonly matchLabels: Texts }
@@ -96,7 +96,9 @@ export const manifests = () => kustomization().resources.flatMap(manifestsIn)
 
 export const kubernetesFiles = () => readdirSync("deploy/kubernetes")
 
-/** `section.name` and value of each setting of a TOML file; a list of tables is one setting. */
+/**
+ * `section.name` and value of each setting of a TOML file; a list of tables counts as one setting.
+ */
 export const settingsOfToml = (text: string): ReadonlyArray<readonly [string, unknown]> => {
   const walk = (value: unknown, path: string): ReadonlyArray<readonly [string, unknown]> =>
     typeof value === "object" && value !== null && !Array.isArray(value)
@@ -109,10 +111,10 @@ export const settingsOfToml = (text: string): ReadonlyArray<readonly [string, un
 
 const paths = new Map([...settings_by_path.keys()].map((path) => [variableOf(path), path]))
 
-/** Variables of ours that name no setting but the places of a process. */
+/** Our variables that are paths of a process, not settings. */
 const places = new Set(["ALMANAC_CONFIG", "ALMANAC_DATA_DIR", "ALMANAC_CACHE_DIR"])
 
-/** The setting that a variable is; undefined where it names a place or nothing of ours. */
+/** The setting that a variable sets; undefined for a path or for a variable that is not ours. */
 export const settingOfVariable = (name: string) => {
   if (!name.startsWith("ALMANAC_") || places.has(name)) return undefined
   const path = paths.get(name)

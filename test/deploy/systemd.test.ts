@@ -1,4 +1,4 @@
-/** The units of deploy/systemd, as systemd-analyze judges them where nothing boots. */
+/** The units of deploy/systemd, checked by systemd-analyze without booting them. */
 import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -6,9 +6,11 @@ import { assert, describe, expect, it } from "vitest"
 import { cleanUp, newFolder } from "../world/server/server.ts"
 import { textOf } from "./files.ts"
 
-/** Of 10; 1.2 when it was written: it has a network, and V8 writes memory that is run. */
+/**
+ * Exposure out of 10. It was 1.2 at first: the unit has a network, and V8 executes generated code.
+ */
 const exposure_max = 1.5
-/** 2.6 when it was written: it is root, to read what is another user's. */
+/** It was 2.6 at first: the unit runs as root, to read files of other users. */
 const exposure_of_root_max = 3
 
 const has_systemd = spawnSync("systemd-analyze", ["--version"]).status === 0
@@ -58,7 +60,8 @@ describe.skipIf(!has_systemd)("the systemd units", () => {
     assert.include(backup, `ALMANAC_DATA_DIR=/var/lib/${state} `)
     const guide = readFileSync("docs/guide-deploy.md", "utf8")
     assert.include(guide, `install -d -m 0700 ${to}\n`)
-    // Without the server's cache root would fetch programs of its own, and doctor look at those.
+    // Without the server's cache, root would download its own programs, and doctor would check
+    // those.
     const [, variables] = /^Environment=(.+) NODE_ENV=production$/m.exec(backup) ?? []
     assert.include(guide, `sudo env ${variables} /opt/almanac/almanac doctor --config ${config}\n`)
   })

@@ -1,4 +1,4 @@
-/** `/asyncapi.json`: valid by the makers' schemas and a linter, and true of what is published. */
+/** `/asyncapi.json`: valid by the official schemas and a linter, and consistent with publishing. */
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { createConfig, lintFromString } from "@redocly/openapi-core"
@@ -11,15 +11,15 @@ import { services } from "./events-page.ts"
 
 const document = asyncApiOf(published_types)
 
-/** What the tests look into. */
+/** The parts that the tests read. */
 interface Document {
   readonly channels: Readonly<Record<string, { address: string; messages: object }>>
   readonly components: { readonly messages: Readonly<Record<string, { payload: object }>> }
 }
-// It is made of plain objects, which the schemas below prove.
+// The document consists of plain objects, which the schemas below verify.
 const { channels, components } = document as unknown as Document
 
-/** Formats are not looked at, and words that only AsyncAPI knows are let be. */
+/** Ignores formats, and keywords that only AsyncAPI defines. */
 const lax = { strict: false, validateFormats: false } as const
 
 const specification = () => {

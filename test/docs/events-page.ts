@@ -1,9 +1,9 @@
-/** What docs/events.md and docs/events.schema.json say of the published types. */
+/** The published types as they appear in docs/events.md and docs/events.schema.json. */
 import { readdirSync } from "node:fs"
 import { Predicate, Schema } from "effect"
 import type { PublishedTypes } from "#schemas/published.ts"
 
-/** Each service with its types: whoever has a published.ts is listed. */
+/** Each service with its types: every service that has a published.ts. */
 export const services = async (): Promise<ReadonlyArray<readonly [string, PublishedTypes]>> => {
   const folders = readdirSync("schemas", { withFileTypes: true }).filter((entry) =>
     entry.isDirectory(),
@@ -19,7 +19,7 @@ export const services = async (): Promise<ReadonlyArray<readonly [string, Publis
   )
 }
 
-/** JSON Schema, as far as the data of events has it. */
+/** The subset of JSON Schema that the data of events uses. */
 export interface Shape {
   readonly type?: string
   readonly enum?: ReadonlyArray<string>
@@ -32,7 +32,7 @@ export interface Shape {
   readonly additionalProperties?: unknown
 }
 
-/** One type as it is promised. */
+/** One published type with its guarantees. */
 export interface Promised {
   readonly source: string
   readonly data: Shape
@@ -47,7 +47,7 @@ export const promisedOf = (
         `events.${service}.${aggregate}.${type}`,
         {
           source: `/almanac/${service}/${aggregate}`,
-          // The library's own type is of any JSON Schema.
+          // The library's type covers any JSON Schema.
           data: Schema.toJsonSchemaDocument(data).schema as Shape,
         },
       ]),
@@ -57,7 +57,7 @@ export const promisedOf = (
 const described = (shape: Shape): string =>
   shape.description ?? shape.allOf?.map(described).find((text) => text !== "") ?? ""
 
-/** The same shape without words: these may be mended. */
+/** The same shape without descriptions, which may change. */
 export const bare = (shape: Shape): unknown =>
   JSON.parse(JSON.stringify(shape), (key, value: unknown) => {
     if (key === "description") return undefined
@@ -66,7 +66,7 @@ export const bare = (shape: Shape): unknown =>
     return others.length > 0 ? others : undefined
   })
 
-/** Whether the shape is what it was, or a list of values that has all it had. */
+/** Whether the shape is unchanged, or an enum that still has all its values. */
 const grown = (before: unknown, after: unknown) => {
   const [had, has] = [valuesOf(before), valuesOf(after)]
   if (had === undefined || has === undefined) {
@@ -75,13 +75,13 @@ const grown = (before: unknown, after: unknown) => {
   return had.every((value) => has.includes(value))
 }
 
-/** The values of a list of values; undefined of any other shape. */
+/** The values of an enum; undefined for any other shape. */
 const valuesOf = (shape: unknown): ReadonlyArray<unknown> | undefined => {
   const values = Predicate.hasProperty(shape, "enum") ? shape.enum : undefined
   return Array.isArray(values) ? values : undefined
 }
 
-/** What subscribers of `before` would miss in `after`; empty when only something was added. */
+/** Breaking changes for subscribers from `before` to `after`; empty if `after` only adds. */
 export const broken = (
   before: Readonly<Record<string, Promised>>,
   after: Readonly<Record<string, Promised>>,
@@ -102,10 +102,10 @@ export const broken = (
     return [...moved, ...fields]
   })
 
-/** Columns of a line, as for all files. */
+/** Line width, as for all files. */
 const columns_max = 100
 
-/** JSON as the formatter writes it: a list of texts on one line where it fits. */
+/** JSON as the formatter writes it: an array of strings on one line if it fits. */
 export const formatted = (value: unknown) =>
   `${JSON.stringify(value, undefined, 2)}\n`.replaceAll(
     /^( *"\w+": )\[\n([^[\]{}]*)\n *\](,?)$/gm,
@@ -123,12 +123,12 @@ const typeOf = (shape: Shape): string => {
   return type === "object" && additionalProperties ? "object of strings" : type
 }
 
-/** The section of the page that is made from the schemas. */
+/** The section of the page that is generated from the schemas. */
 export const typesSection = (all: ReadonlyArray<readonly [string, PublishedTypes]>) =>
   all
     .map(([service, types]) => {
       const sections = Object.entries(types).map(([type, { aggregate, subject, when, data }]) => {
-        // As above.
+        // The library's type covers any JSON Schema.
         const { properties = {}, required = [] } = Schema.toJsonSchemaDocument(data).schema as Shape
         const fields = Object.entries(properties).map(([field, shape]) => {
           const absent = required.includes(field) ? "" : ", may be absent"

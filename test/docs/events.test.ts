@@ -1,4 +1,4 @@
-/** The contract with subscribers: what is documented is what is published, and it only grows. */
+/** The contract with subscribers: the documents match the published types, which only grow. */
 import { existsSync, readFileSync } from "node:fs"
 import { assert, describe, expect, it } from "vitest"
 import {
@@ -53,7 +53,7 @@ describe("docs/events.md", () => {
 describe("docs/events.schema.json", () => {
   it("is only ever added to, and has all there is", async () => {
     assert.isTrue(existsSync(golden))
-    // First what must never be written, whatever flag the test was given.
+    // First check for breaking changes, which must never be written, whatever flag is set.
     expect(broken(JSON.parse(readFileSync(golden, "utf8")), now)).toEqual([])
     await expect(formatted(now)).toMatchFileSnapshot(`../../${golden}`)
   })

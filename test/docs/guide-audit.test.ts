@@ -1,6 +1,6 @@
 /**
- * What docs/guide-audit.md shows of a time in the past, as a newcomer walks it: on a server that
- * has just been started. Its other commands: `test/cli/audit.test.ts`.
+ * Runs the commands of docs/guide-audit.md about the past, as a newcomer does, on a server that has
+ * just started. `test/cli/audit.test.ts` covers its other commands.
  */
 import { afterAll, assert, it } from "vitest"
 import { describeWithServer } from "../world/programs/nats.ts"

@@ -1,4 +1,4 @@
-/** docs/guide-backup-state.md as an operator walks it. */
+/** Runs docs/guide-backup-state.md as an operator does. */
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
 import { describeWithServer } from "../world/programs/nats.ts"
@@ -29,7 +29,7 @@ describeWithServer("docs/guide-backup-state.md", () => {
       const after = await walk(folder, [restore, look], environment)
       assert.equal(after.code, 0, after.said)
       assert.match(after.said, /restored to .*: position \d+; start it with almanac serve/)
-      // What serves it afterwards: test/process/state/state.services.ts.
+      // test/process/state/state.services.ts covers the services that run on the restored state.
       assert.match(after.said, /^ok +log +ALMANAC_LOG, generation 1$/m)
       assert.notMatch(after.said, /^fail/m)
     },

@@ -1,11 +1,11 @@
-/** What a backup of state leaves of the data folder, as the documents say it. */
+/** The data folder's files that a backup of state omits, as documented. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { exclusionOf } from "#adapters/state/files.ts"
 import { root } from "./guide.ts"
 
-/** The paths of the data folder's table, with what it says of their loss. */
+/** The paths in the data folder's table, with the documented effect of their loss. */
 const table = () => {
   const text = readFileSync(join(root, "docs/architecture.md"), "utf8")
   const [, rows = ""] = /^## The data folder$([\s\S]*?)^## /m.exec(text) ?? []
@@ -27,7 +27,7 @@ describe("a backup of state", () => {
       else if (name === "nats") assert.equal(left, "in_streams", name)
       else if (left !== undefined) assert.match(lost, remade, name)
       else if (remade.test(lost)) {
-        // Small, and what it opens goes on to be good: tokens, cursors of lists.
+        // Small files whose content stays valid: tokens and list cursors.
         assert.include(["dev-credentials.json", "cursor-key"], name)
       }
     }

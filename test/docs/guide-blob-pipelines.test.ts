@@ -1,6 +1,6 @@
 /**
- * docs/guide-blob-pipelines.md as a newcomer walks it: each command as it is printed, in one shell
- * from the first to the last, against a real server.
+ * Runs docs/guide-blob-pipelines.md as a newcomer does: each command as printed, in one shell from
+ * the first to the last, against a real server.
  */
 import { afterAll, assert, it } from "vitest"
 import { describeWithServer } from "../world/programs/nats.ts"

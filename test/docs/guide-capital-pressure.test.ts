@@ -1,6 +1,6 @@
 /**
- * docs/guide-capital-pressure.md as a newcomer walks it: each command that needs no network as it
- * is printed, one shell from the first to the last, against a real server.
+ * Runs docs/guide-capital-pressure.md as a newcomer does: each command that needs no network as
+ * printed, in one shell from the first to the last, against a real server.
  */
 import { afterAll, assert, it } from "vitest"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
@@ -29,7 +29,7 @@ describeWithServer("docs/guide-capital-pressure.md", () => {
       assert.match(said, /z_label: '/)
       assert.match(said, /^nfci +2 +0 +2026-11-13$/m)
       const answer = await fetch(`${server.url}/api/sources`)
-      // What is looked at is looked at by its value.
+      // The test asserts the values of all fields that it uses.
       const { rows } = (await answer.json()) as { rows: Array<{ status: string; demo: boolean }> }
       const live = rows.filter(({ status }) => status === "live")
       assert.equal(live.length, metrics.filter(({ stub }) => stub === null).length)

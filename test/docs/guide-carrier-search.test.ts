@@ -1,6 +1,6 @@
 /**
- * docs/guide-carrier-search.md as a newcomer walks it: each command that needs no network as it is
- * printed, one shell from the first to the last, against a real server.
+ * Runs docs/guide-carrier-search.md as a newcomer does: each command that needs no network as
+ * printed, in one shell from the first to the last, against a real server.
  */
 import { afterAll, assert, it } from "vitest"
 import { settings_by_path } from "#schemas/settings.ts"

@@ -1,6 +1,6 @@
 /**
- * docs/guide-client.md as a newcomer walks it, against a real server, a real S3 and the real
- * engine; then a backup on a terminal, slow enough to be watched.
+ * Runs docs/guide-client.md as a newcomer does, against a real server, a real S3 and the real
+ * engine; then a backup on a terminal, slow enough to watch.
  */
 import { randomBytes } from "node:crypto"
 import { writeFileSync } from "node:fs"
@@ -25,16 +25,16 @@ import { commandsIn, guideText, root, walk } from "./guide.ts"
 
 const walk_ms_max = 540_000
 const up_ms_max = 60_000
-/** So slow that the line is seen to move. */
+/** Slow enough that the progress line visibly moves. */
 const upload_kib_per_second = 20_000
-/** What the bootstrap brought stays where it is, though the home is another. */
+/** Reuses the bootstrap's downloads, although the home is another folder. */
 const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache")
-/** More than the engine reads ahead of what it sends. */
+/** More than the engine reads ahead of its upload. */
 const large_files = 10
 const large_bytes = 20_000_000
 const settings = {
   ALMANAC_ENGINE__UPLOAD_KIB_PER_SECOND: String(upload_kib_per_second),
-  // A worker tells how far it is a few times within this.
+  // A worker reports progress several times within this period.
   ALMANAC_CONDUCTOR__WORKER_HEARTBEAT_DEADLINE_SECONDS: "3",
 }
 
@@ -83,7 +83,7 @@ describeWithRadosgw("docs/guide-client.md", () => {
       assert.match(watched.text, /[\d.]+ [KM]iB\/s {2}0:\d\d left/)
       assert.match(seen(watched.text), /^status +available$/m)
 
-      // What is cancelled ends the verb that waits for it.
+      // Cancelling a job ends the command that waits for it.
       fill("other")
       const waiting = startVerb(folder, args)
       const job_id = await until(

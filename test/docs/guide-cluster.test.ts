@@ -1,6 +1,6 @@
 /**
- * docs/guide-cluster.md as a newcomer walks it: its commands against six real nodes, and what it
- * says of settings against those that there are.
+ * Runs the commands of docs/guide-cluster.md against six real nodes as a newcomer does, and
+ * compares its settings with the declared ones.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

@@ -1,6 +1,6 @@
 /**
- * docs/guide-events.md as a newcomer walks it, against a server that is killed in the middle; and
- * whether all that was published by then is what /asyncapi.json promises.
+ * Runs docs/guide-events.md as a newcomer does, against a server that is killed midway, and checks
+ * that every published event matches /asyncapi.json.
  */
 import { readFileSync, symlinkSync } from "node:fs"
 import { createServer } from "node:http"
@@ -18,10 +18,10 @@ import { commandsIn, guideText, root, walk } from "./guide.ts"
 
 const guide = guideText("guide-events.md")
 const test_ms_max = 180_000
-/** How long a delivery may take on a busy machine, a few tries and a restart included. */
+/** Maximum time of a delivery on a busy machine, with a few retries and a restart. */
 const wait_ms_max = 60_000
 
-/** Nothing happens but what the test does. */
+/** Disables all activity except the test's own. */
 const calm = {
   ALMANAC_COMPUTE__KIND: "none",
   ALMANAC_WEBHOOKS__ALLOW_HTTP: "true",
@@ -34,13 +34,13 @@ afterAll(cleanUp)
 const freePort = async () => {
   const server = createServer()
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))
-  // A listening server's address.
+  // The address of a listening server.
   const { port } = server.address() as AddressInfo
   await new Promise((closed) => server.close(closed))
   return port
 }
 
-/** Fails now and then, and keeps what it took. */
+/** A receiver that fails now and then, and keeps the events that it accepts. */
 const startReceiver = async () => {
   const taken: Array<CloudEvent> = []
   let tries = 0
@@ -82,7 +82,7 @@ const putAll = async ({ url, credentials }: Server, from: number, count: number)
   return await Promise.all(put).finally(client.close)
 }
 
-/** Everything that was published so far is as its message says. */
+/** Checks that everything published so far matches its documented message. */
 const promised = async ({ url, credentials }: Server) => {
   const document = await (await fetch(`${url}/asyncapi.json`)).json()
   const ajv = new Ajv({ strict: false, validateFormats: false })

@@ -1,6 +1,6 @@
 /**
- * docs/guide-plant-disease.md as a newcomer walks it: each command that needs no model of one's own
- * as it is printed, one shell from the first to the last, against a real server.
+ * Runs docs/guide-plant-disease.md as a newcomer does: each command that needs no custom model as
+ * printed, in one shell from the first to the last, against a real server.
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

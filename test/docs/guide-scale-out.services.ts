@@ -1,4 +1,4 @@
-/** docs/guide-scale-out.md: three nats-servers on one machine, as a newcomer walks it. */
+/** Runs docs/guide-scale-out.md as a newcomer does: three nats-servers on one machine. */
 import { randomInt } from "node:crypto"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -9,7 +9,7 @@ import { describeWithServer } from "../world/programs/nats.ts"
 import { commandsIn, guideText, walk } from "./guide.ts"
 
 const timeout_ms = 240_000
-/** Below those that the system gives away: six in a row are free. */
+/** Below the system's ephemeral ports, where six in a row are free. */
 const port_min = 12_000
 const port_max = 30_000
 const folder = mkdtempSync(join(tmpdir(), "almanac-guide-"))

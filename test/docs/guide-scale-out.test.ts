@@ -1,4 +1,4 @@
-/** docs/guide-scale-out.md: its settings are read, and its processes are ones that can start. */
+/** docs/guide-scale-out.md: its settings are valid, and its processes can start. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -33,7 +33,7 @@ describe("docs/guide-scale-out.md", () => {
       if (verb === "serve") for (const role of read.settings.roles) done.add(role)
       expect(read.settings.audit.key_file).toBe(join(folder, "audit-key.pem"))
     }
-    // Those that need what this machine may not have are told of in the table alone.
+    // Roles that need what this machine may not have appear only in the table.
     expect(roles.filter((role) => !done.has(role))).toEqual(["projections", "agent"])
     expect(readFileSync(join(folder, "audit-key.pem"), "utf8")).toContain("PRIVATE KEY")
   })

@@ -1,4 +1,4 @@
-/** A guide as a newcomer walks it: its commands in one shell, from the first to the last. */
+/** Runs a guide's commands in one shell, from the first to the last, as a newcomer does. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { chmodSync, readFileSync, writeFileSync } from "node:fs"
@@ -8,7 +8,7 @@ export const root = join(import.meta.dirname, "../..")
 
 export const guideText = (name: string) => readFileSync(join(root, "docs", name), "utf8")
 
-/** What is fenced as `sh`; what is fenced as `text` needs a network or a terminal of its own. */
+/** The blocks fenced as `sh`; blocks fenced as `text` need a network or a terminal of their own. */
 export const commandsIn = (guide: string) =>
   [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block ?? "")
 

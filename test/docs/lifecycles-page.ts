@@ -1,4 +1,4 @@
-/** What docs/lifecycles.md says of the charts: their states, a diagram, their transitions. */
+/** The charts as docs/lifecycles.md describes them: states, a diagram and transitions. */
 import { readdirSync, readFileSync } from "node:fs"
 import type { AnyStateMachine, AnyStateNode } from "xstate"
 import { type ChartTexts, childrenOf, type Edge, edgesOf, pathOf } from "#actors/chart.ts"
@@ -23,7 +23,7 @@ export const charts = async (): Promise<ReadonlyMap<string, AnyStateMachine>> =>
 const documented = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\nexport const \w+ = message\(\s*"(\w+)"/g
 const event = /= message\(\s*"(\w+)"/g
 
-/** What the events' own comments say of them; empty where the name is plain. */
+/** The doc comments of the events; empty if the name is self-explanatory. */
 export const eventWords = (): ReadonlyMap<string, string> => {
   const texts = readdirSync("events", { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".ts"))
@@ -40,10 +40,10 @@ export const eventWords = (): ReadonlyMap<string, string> => {
 
 const nounOf = (id: string) => id.split(".").at(-1)
 
-/** A state before birth is the beginning of the diagram. */
+/** The state before creation is the start of the diagram. */
 const isAbsent = (node: AnyStateNode) => node.key === "absent"
 
-/** A region has no meaning beside its states. */
+/** A region has no meaning besides its states. */
 const isRegion = (node: AnyStateNode) => node.parent?.type === "parallel"
 
 export const nodesOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
@@ -54,7 +54,7 @@ export const nodesOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
 
 const idOf = (node: AnyStateNode) => (isAbsent(node) ? "[*]" : node.path.join("_"))
 
-/** The states and the regions within a state, as Mermaid nests them. */
+/** The states and regions within a state, nested as in Mermaid. */
 const inside = (node: AnyStateNode, indent: string): ReadonlyArray<string> => {
   const between = node.type === "parallel" ? [`${indent}--`] : []
   const parts = childrenOf(node)
@@ -80,7 +80,7 @@ const named = (node: AnyStateNode, indent: string) => {
 
 const labelOf = ({ event, guard }: Edge) => (guard === "" ? event : `${event} [${guard}]`)
 
-/** What is drawn: a way within a state that has states of its own is not. */
+/** Whether the diagram shows a transition: not if it stays within a compound state. */
 const isDrawn = ({ from, to }: Edge) => to !== undefined || childrenOf(from).length === 0
 
 export const diagramOf = ({ root }: AnyStateMachine) => [
@@ -128,7 +128,7 @@ const sectionOf = (
   ]
 }
 
-/** The section of the page that is made from the charts. */
+/** The section of the page that is generated from the charts. */
 export const chartsSection = (
   machines: ReadonlyMap<string, AnyStateMachine>,
   words: Readonly<Record<string, ChartTexts>>,

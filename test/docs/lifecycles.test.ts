@@ -1,4 +1,4 @@
-/** docs/lifecycles.md tells every chart as it is. */
+/** docs/lifecycles.md describes every chart accurately. */
 import { readFileSync } from "node:fs"
 import { assert, describe, expect, it } from "vitest"
 import { and, not, or, setup } from "xstate"

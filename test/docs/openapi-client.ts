@@ -1,6 +1,6 @@
 /**
- * A client that knows an API by nothing but the types that are generated of its document: what may
- * be asked of each path, and what it answers with each status.
+ * A client that knows an API only through the types generated from its document: the valid requests
+ * of each path, and the response body of each status.
  */
 
 type Method = "get" | "put" | "post" | "patch" | "delete"
@@ -9,7 +9,7 @@ type Operation<Paths, Path extends keyof Paths, M> = M extends keyof Paths[Path]
   ? Paths[Path][M]
   : never
 
-/** What an operation takes; nothing can be asked of what is not there. */
+/** The request of an operation; an operation that does not exist accepts none. */
 type Asked<O> = O extends { responses: unknown }
   ? (O extends { parameters: { path: infer Names } } ? { path: Names } : object) &
       (O extends { parameters: { query?: infer Query } } ? { query?: Query } : object) &
@@ -22,7 +22,7 @@ type BodyOf<Response> = Response extends { content: { "application/json": infer 
   ? Body
   : undefined
 
-/** What an operation answers: its status tells which body it is. */
+/** The response of an operation: its status determines the type of its body. */
 type Answer<O> = O extends { responses: infer All }
   ? {
       [Status in keyof All]: { readonly status: Status; readonly body: BodyOf<All[Status]> }
@@ -35,7 +35,7 @@ interface Parts {
   readonly body?: unknown
 }
 
-/** Asks the server at `url`, with this token. */
+/** Calls the server at `url` with this token. */
 export const clientOf =
   <Paths>(url: string, token: string) =>
   async <M extends Method, Path extends keyof Paths & string>(
@@ -43,7 +43,7 @@ export const clientOf =
     path: Path,
     asked: Asked<Operation<Paths, Path, M>>,
   ): Promise<Answer<Operation<Paths, Path, M>>> => {
-    // The types above are made of these parts, each of them where the operation has it.
+    // The types above consist of these parts, each present if the operation has it.
     const { path: names = {}, query = {}, body } = asked as Parts
     const filled = path.replaceAll(/\{(\w+)\}/g, (_, name) => encodeURIComponent(names[name] ?? ""))
     const response = await fetch(new URL(`${filled}?${new URLSearchParams(query)}`, url), {
@@ -53,6 +53,6 @@ export const clientOf =
     })
     const text = await response.text()
     const answer = { status: response.status, body: text === "" ? undefined : JSON.parse(text) }
-    // What the server sends is what its document says: that is what the client trusts.
+    // The client trusts the server to send what its document promises.
     return answer as Answer<Operation<Paths, Path, M>>
   }

@@ -1,6 +1,6 @@
 /**
- * Programs over the generated types, as text: they are compiled beside types that are not there
- * before the test runs. They end with an error where an answer is not what they expect.
+ * Programs over the generated types, as text: they are compiled next to types that exist only while
+ * the test runs. They end with an error if a response is unexpected.
  */
 
 const begin = `
@@ -122,6 +122,6 @@ must(targets.status === 200 && targets.body.items[0]?.bucket_name === "backups",
 void (() => owner("post", "/v1/target-templates", { body: { endpoint: "https://s3" } }))
 `
 
-/** The program of a shape: what it makes, lists, reads, cancels and removes. */
+/** The program for a shape: it creates, lists, reads, cancels and deletes. */
 export const programOf = (shape: "A" | "B") =>
   begin + (shape === "A" ? of_a : of_b) + end.replace("KEY_JOBS", shape === "A" ? "jobs" : "items")

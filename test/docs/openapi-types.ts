@@ -1,8 +1,9 @@
 /**
- * TypeScript types of an OpenAPI document: `node test/docs/openapi-types.ts`, the document as JSON
- * on standard input, the types on standard output.
+ * Generates TypeScript types from an OpenAPI document: `node test/docs/openapi-types.ts` reads the
+ * document as JSON from standard input and writes the types to standard output.
  *
- * The generator is written for TypeScript 5, whose compiler is a library; 7's is a program alone.
+ * The generator needs TypeScript 5, whose compiler is a library; in TypeScript 7 it is only a
+ * program.
  */
 import { registerHooks } from "node:module"
 import { text } from "node:stream/consumers"

@@ -1,6 +1,6 @@
 /**
- * The document that a running server answers: a linter has nothing to say about it, and a client
- * made of it alone goes a tenant's way. Source: DECISIONS of document 2, versions.
+ * The document of a running server: it passes a linter, and a client generated from it alone
+ * completes a tenant's workflow. Source: DECISIONS of document 2, versions.
  */
 import { execFileSync } from "node:child_process"
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
@@ -13,9 +13,9 @@ import { programOf } from "./openapi-program.ts"
 
 const root = join(import.meta.dirname, "../..")
 
-/** Paths where a rule of the linter's recommendation does not hold, and why. */
+/** Paths exempt from a recommended linter rule, with the reason. */
 const exempt: Readonly<Record<string, ReadonlyArray<string>>> = {
-  // Public, without parameters and without a body: there is nothing to refuse.
+  // Public, without parameters or body, so no request can be rejected.
   "operation-4xx-response": [
     "/",
     "/asyncapi.json",
@@ -26,7 +26,7 @@ const exempt: Readonly<Record<string, ReadonlyArray<string>>> = {
     "/readyz",
     "/health",
   ],
-  // Document 2 §4 has it so.
+  // Required by document 2 §4.
   "no-path-trailing-slash": ["/v1/"],
 }
 
@@ -35,7 +35,7 @@ const isExempt = (rule: string, pointer = "") => {
   return exempt[rule]?.includes(path.replaceAll("~1", "/").replaceAll("~0", "~")) ?? false
 }
 
-/** Document 2 §4: each operation, with how it succeeds and what it may refuse beside 400 to 403. */
+/** Document 2 §4: each operation, with its success status and its errors besides 400 to 403. */
 const operations = `
   GET /v1/ 200
   GET /v1/service_info 200
@@ -81,7 +81,7 @@ const operations = `
   GET /v1/admin/system/health 200
   PATCH /v1/admin/domains/{domain_id} 202`
 
-/** Shape B has these beside. */
+/** Additional operations of shape B. */
 const template_operations = `
   GET /v1/target-templates 200
   POST /v1/target-templates 201
@@ -90,7 +90,7 @@ const template_operations = `
   DELETE /v1/target-templates/{id} 204 404 409
   GET /v1/admin/target-templates 200`
 
-/** Document 3 §4 A: each operation, with how it succeeds and what it may refuse. */
+/** Document 3 §4 A: each operation, with its success status and its errors. */
 const dashboard_operations = `
   GET /health 200
   GET /api/dashboard 200 401 403 429 500 503 504
@@ -101,12 +101,12 @@ const dashboard_operations = `
   GET /api/scheduler 200 401 403 429 500 503 504
   GET /api/watchlist 200 401 403 429 500 503 504`
 
-/** Document 3 §4 B, and what is beside it. */
+/** Document 3 §4 B, and additional operations. */
 const carrier_operations = `
   GET /api/search 200 400 406 429 500 502 503
   GET /api/search/sources 200 429 500 503 504`
 
-/** Document 3 §4 C, and what is beside it. */
+/** Document 3 §4 C, and additional operations. */
 const plant_operations = `
   POST /predict 200 400 413 415 422 429 500 503 504
   POST /predict/batch 200 400 413 415 429 500 503 504
@@ -148,7 +148,7 @@ interface Principals {
   readonly domain_owner: { readonly token: string }
 }
 
-/** As strict as the compiler can be, over this folder alone. */
+/** The strictest compiler options, for this folder alone. */
 const compiler = JSON.stringify({
   compilerOptions: {
     target: "esnext",
@@ -165,18 +165,18 @@ const compiler = JSON.stringify({
   },
 })
 
-/** What a command prints; it fails with all that a failed one said. */
+/** The output of a command; on failure, the error contains all of it. */
 const printed = (cwd: string, args: ReadonlyArray<string>, input = "") => {
   try {
     return execFileSync(process.execPath, args, { cwd, input, encoding: "utf8", stdio: "pipe" })
   } catch (error) {
-    // What execFileSync throws has both.
+    // The errors of execFileSync have both fields.
     const { stdout, stderr } = error as { readonly stdout: string; readonly stderr: string }
     throw new Error(`${stdout}\n${stderr}`, { cause: error })
   }
 }
 
-/** A folder with the types of the document, the client, and the program of the shape. */
+/** A folder with the types of the document, the client, and the program for the shape. */
 const programFolder = (text: string, shape: "A" | "B") => {
   const folder = newFolder()
   const types = printed(root, [join(import.meta.dirname, "openapi-types.ts")], text)
@@ -219,7 +219,7 @@ const documentOfShape = (shape: "A" | "B") => {
       told.filter(({ rule, pointer }) => !isExempt(rule, pointer)),
       [],
     )
-    // An exemption that is not needed any more goes.
+    // Remove exemptions that are no longer needed.
     const needed = Object.values(exempt).flat().length
     assert.equal(told.length, needed)
   })

@@ -1,4 +1,4 @@
-/** The example docs/examples/subscribe.ts, run as a user runs it, against a real server. */
+/** Runs the example docs/examples/subscribe.ts as a user does, against a real server. */
 import { spawn } from "node:child_process"
 import { join } from "node:path"
 import { afterAll, assert, expect, it } from "vitest"
@@ -8,15 +8,15 @@ import { connect } from "../world/server/client.ts"
 import { cleanUp, newFolder, type Server, startServer, until } from "../world/server/server.ts"
 import { read } from "../world/system/events-served.ts"
 
-/** How long an event may take from the put to the subscriber on a busy machine. */
+/** Maximum time for an event from the put to the subscriber on a busy machine. */
 const wait_ms_max = 30_000
 
-/** Nothing happens but what the test does. */
+/** Disables all activity except the test's own. */
 const calm = { ALMANAC_COMPUTE__KIND: "none" }
 
 afterAll(cleanUp)
 
-/** Runs the example; `place` is where it remembers how far it came. */
+/** Runs the example; it stores its position in the file `place`. */
 const subscriber = (data_dir: string, place: string) => {
   const child = spawn(process.execPath, ["docs/examples/subscribe.ts", data_dir, place], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -42,7 +42,7 @@ const subscriber = (data_dir: string, place: string) => {
 const stored = (events: ReadonlyArray<CloudEvent>) =>
   events.filter(({ type }) => type === "blob_stored").map(({ subject }) => subject)
 
-/** Puts this many blobs that were not there before and answers their ids in hex. */
+/** Puts this many new blobs and returns their ids in hex. */
 const putAll = async ({ url, credentials }: Server, from: number, count: number) => {
   const client = connect(url, credentials.blob.token)
   const headers = { "content-type": "application/octet-stream" }

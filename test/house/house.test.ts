@@ -1,4 +1,4 @@
-/** The house rules that a machine can hold. Each failure says what to do. */
+/** The house rules that a machine can check. Each failure says how to fix it. */
 import { describe, expect, it } from "vitest"
 import { missingPlatforms } from "../../launcher/lockfile.mjs"
 import { rules } from "./rules.ts"
@@ -7,10 +7,10 @@ import { filesNamedIn, ownExports, readTree, unusedExports } from "./tree.ts"
 const tree = readTree()
 const textOf = (path: string) => tree.find((file) => file.path === path)?.text ?? ""
 
-/** These two hold a broken example of each rule. */
+/** These two files contain a broken example of each rule. */
 const is_exempt = /^test\/house\/(rules|house\.test)\.ts$/
 
-/** Files whose exports are older than the rule, and are to be taken back. */
+/** Files whose exports predate the rule and should be made private. */
 const exported_still = new Set([
   "packages/cluster/replicas/list.ts",
   "packages/models/classes.ts",
@@ -56,14 +56,14 @@ describe("the tree", () => {
 
   it("holds no dead export", () => {
     expect(unusedExports(tree)).toEqual([])
-    // A name that only its own type and a comment speak of is as dead.
+    // A name used only by its own type and a comment is also unused.
     const text = "/** An A. */\nexport const A = 1\nexport type A = typeof A.Type\n"
     expect(unusedExports([{ path: "a.ts", text }])).toEqual(["a.ts: A", "a.ts: A"])
   })
 
   it("exports no constant or function that only its own file uses", () => {
     const found = ownExports(tree).map((one) => one.split(":", 1)[0] ?? "")
-    // Whoever takes back a file's takes its line away above, too.
+    // When you fix a file's exports, remove its line above too.
     expect([...new Set(found)]).toEqual([...exported_still])
     const text = "export const one = 1\nexport const two = one\nexport type Two = typeof two\n"
     const other = { path: "b.ts", text: 'import { two } from "./a.ts"\n' }

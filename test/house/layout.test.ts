@@ -8,7 +8,7 @@ const textOf = (path: string) => tree.find((file) => file.path === path)?.text ?
 
 const entries_max = 30
 const same_prefix_max = 3
-/** A README of a package fits on one screen. */
+/** The README of a package fits on one screen. */
 const readme_lines_max = 40
 
 /** Folders that still exceed the limits; one that no longer does must be removed from here. */
@@ -23,7 +23,7 @@ const implemented: Readonly<Record<string, string>> = {
 
 const code = /^(actors|adapters|cli|events|gateway|packages|projections|schemas|server)\/.+\.ts$/
 
-/** What a package may import of the kernel: the ports that it implements, and plain helpers. */
+/** Allowed kernel imports of a package: the ports that it implements, and plain helpers. */
 const kernel = new Set([
   "#events/log.ts",
   "#events/log-guard.ts",
@@ -78,7 +78,7 @@ const deepImports = ({ path, text }: TreeFile) =>
     const target = from.startsWith(".") ? normalize(join(dirname(path), from)) : from.slice(1)
     const entered = packageOf(target)
     if (entered === undefined || entered === packageOf(path)) return false
-    // Tests and benchmarks share what builds their input.
+    // Tests and benchmarks share the code that builds their input.
     return !(in_tests.test(path) && in_tests.test(target))
   })
 
@@ -131,7 +131,7 @@ describe("a package", () => {
     expect(deepImports({ path: "test/a.ts", text })).toHaveLength(1)
   })
 
-  // The package turns its telemetry off. Source: decision 0201.
+  // The package disables that library's telemetry. Source: decision 0201.
   it("onnx-runtime alone imports onnxruntime-node", () => {
     const importers = tree.filter(({ text }) => importsOf(text).includes("onnxruntime-node"))
     expect(importers.map(({ path }) => path)).toEqual(["packages/onnx-runtime/onnx-runtime.ts"])

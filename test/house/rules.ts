@@ -1,28 +1,30 @@
-/** The house rules that a machine can hold, as data. Each has a file that breaks it, so that a
- * rule which finds nothing any more is seen. Source: CONTRIBUTING.md. */
+/**
+ * The house rules that a machine can check, as data. Each rule has an example that violates it, so
+ * that a rule that no longer finds anything is noticed. Source: CONTRIBUTING.md.
+ */
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { importsOf, linesWith, root, type TreeFile, withoutComments } from "./tree.ts"
 
 export interface Rule {
   readonly name: string
-  /** The files that the rule speaks of. */
+  /** The files that the rule applies to. */
   readonly files: RegExp
-  /** What is wrong in one file, each a line that says what to do. */
+  /** The problems in one file, each with how to fix it. */
   readonly problems: (file: TreeFile) => ReadonlyArray<string>
-  /** A file that must be found wrong. */
+  /** A file that violates the rule. */
   readonly broken: TreeFile
 }
 
 interface Reach {
-  /** Our folders, or single files of one. */
+  /** Our folders, or single files in a folder. */
   readonly folders: ReadonlyArray<string>
   readonly packages: RegExp
 }
 
-/** What each folder may import, besides itself; a folder stands before the one that it is in. */
+/** Allowed imports of each folder besides its own files; subfolders come before their parents. */
 const arrow: Readonly<Record<string, Reach>> = {
-  // Metrics become text there.
+  // Metrics are rendered as text there.
   schemas: { folders: [], packages: /^effect(\/observability)?$/ },
   events: { folders: ["schemas"], packages: /^effect$/ },
   actors: { folders: ["events", "schemas"], packages: /^(effect|xstate|croner|uuid|#placement)$/ },
@@ -32,7 +34,7 @@ const arrow: Readonly<Record<string, Reach>> = {
     packages: /^(effect(\/http|\/http-api|\/encoding|\/observability)?|#placement)$/,
   },
   adapters: {
-    // The ports that only the gateway needs live beside it.
+    // The ports that only the gateway needs are in its folder.
     folders: [
       "actors",
       "projections",
@@ -44,14 +46,14 @@ const arrow: Readonly<Record<string, Reach>> = {
       "#gateway/transport.ts",
       "#gateway/blob-storage/cursors.ts",
       "#gateway/capital-pressure/dashboard-reader.ts",
-      // What the listener puts on the wire.
+      // Data types that the listener sends.
       "#gateway/door.ts",
       "#gateway/envelope.ts",
       "#gateway/direct.ts",
     ],
     packages: /./,
   },
-  // It asks a server over HTTP. Its flags are the fields that the API's schemas describe.
+  // It calls a server over HTTP. Its flags are the fields that the API's schemas describe.
   "cli/client": {
     folders: ["schemas"],
     packages: /^(effect|node:.+|smol-toml|yaml|@napi-rs\/blake-hash)$/,
@@ -73,13 +75,13 @@ const arrow: Readonly<Record<string, Reach>> = {
     folders: ["gateway", "adapters", "actors", "projections", "events", "schemas", "launcher"],
     packages: /./,
   },
-  // Only what the installed Node runs may ask for a package: the maker of the bundle.
+  // Only code that the installed Node runs may import a package: the bundler.
   launcher: { folders: [], packages: /^(node:|rolldown$)/ },
-  // It runs in a browser, and knows of the server what the server says.
+  // It runs in a browser, and knows the server only through its responses.
   web: { folders: [], packages: /^(uplot|vite|node:path)$/ },
 }
 
-/** `system` is the machinery's own aggregates, which every service may know. */
+/** `system` holds the internal aggregates, which every service may use. */
 const services = [
   "blob-storage",
   "share-protection",
@@ -137,12 +139,12 @@ const linkProblems = ({ path, text }: TreeFile) =>
 
 const titles = (text: string) => text.replaceAll(/^```[\s\S]*?^```/gm, "").match(/^# .+$/gm) ?? []
 
-/** How far above a cast its reason may stand. */
+/** Maximum distance of a cast from the comment above it that gives the reason. */
 const reason_lines_max = 3
-/** A file that is the one home of a kind of cast says so in its opening comment. */
+/** If all casts of a kind are in one file, its opening comment gives the reason. */
 const opening_lines_max = 15
 
-/** A cast has its reason when a comment stands beside it or just above. XState's `{} as` has none. */
+/** A cast needs a comment next to it or just above. XState's `{} as` is exempt. */
 const castProblems = ({ text }: TreeFile) => {
   const lines = text.split("\n")
   if (lines.slice(0, opening_lines_max).some((line) => /^\s*\*.*\bcasts?\b/.test(line))) return []
@@ -167,7 +169,7 @@ const docstringProblems = ({ text }: TreeFile) =>
     },
   )
 
-/** The rule that no line of the code matches; comments and strings count as code on request. */
+/** A rule that no code line may match the pattern; optionally checks comments and strings too. */
 const forbids = (
   name: string,
   files: RegExp,

@@ -1,4 +1,4 @@
-/** The tree that the house rules look at: every text file of the project, read once. */
+/** The tree that the house rules check: every text file of the project, read once. */
 import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 
@@ -29,13 +29,13 @@ export const readTree = (): ReadonlyArray<TreeFile> =>
 const source = /^(?:import|export (?:type )?[{*])[^"]*?"([^"]+)"/gm
 const dynamic = /\bimport\("([^"]+)"\)/g
 
-/** What a module imports, statically or not, as it is written there. */
+/** The specifiers of a module's static and dynamic imports, as written. */
 export const importsOf = (text: string): ReadonlyArray<string> =>
   [source, dynamic].flatMap((pattern) => [...text.matchAll(pattern)].map(([, from = ""]) => from))
 
 const named = /["'`\s]((?:#|\.{0,2}\/)?[\w./-]+\.(?:m?ts|mjs))["'`\s]/g
 
-/** The files of the project that this text names: by import, by path, or by bare file name. */
+/** The project files that this text names: by import, by path, or by bare file name. */
 export const filesNamedIn = ({ path, text }: TreeFile): ReadonlyArray<string> =>
   [...text.matchAll(named)].flatMap(([, name = ""]) =>
     name.startsWith("#")
@@ -43,7 +43,7 @@ export const filesNamedIn = ({ path, text }: TreeFile): ReadonlyArray<string> =>
       : [relative(root, resolve(root, dirname(path), name)), relative(root, resolve(root, name))],
   )
 
-/** The same lines, the inside of comments blanked, so that line numbers stay. */
+/** The text with comments blanked, so that line numbers stay the same. */
 export const withoutComments = (text: string) =>
   text
     .replaceAll(/\/\*[\s\S]*?\*\//g, (comment) => comment.replaceAll(/[^\n]/g, " "))
@@ -52,10 +52,10 @@ export const withoutComments = (text: string) =>
 const exported =
   /^export (?:async )?(?:const|function\*?|class|interface|type) (\w+)(?: = typeof (\w+)\.Type$)?/gm
 
-/** Constants and functions; a type or a class may be there to be named by whoever needs it. */
+/** Constants and functions; types and classes may be exported before any use. */
 const exported_value = /^export (?:async )?(?:const|function\*?) ([a-z]\w*)/gm
 
-/** Code without its comments; a benchmark's contestants are run by no name: all that it exports. */
+/** Code without its comments. No code names the contestants that a benchmark exports. */
 const codeOf = (tree: ReadonlyArray<TreeFile>) =>
   tree
     .filter(({ path }) => /\.(m?ts|mjs)$/.test(path))
@@ -63,7 +63,7 @@ const codeOf = (tree: ReadonlyArray<TreeFile>) =>
 
 const isNamed = ({ path }: TreeFile) => !path.startsWith("bench/")
 
-/** `path: name` for each declaration that the pattern finds and whose name is such a one. */
+/** `path: name` for each declaration that the pattern finds and whose name passes the test. */
 const declared = (
   code: ReadonlyArray<TreeFile>,
   pattern: RegExp,
@@ -77,7 +77,7 @@ const declared = (
         .map(([, name]) => `${path}: ${name}`),
     )
 
-/** What the code exports and nothing names but its own declaration, as `path: name`. */
+/** Exports that nothing uses except their own declaration, as `path: name`. */
 export const unusedExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<string> => {
   const code = codeOf(tree)
   const uses = new Map<string, number>()
@@ -89,7 +89,7 @@ export const unusedExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<stri
   return declared(code, exported, (name) => uses.get(name) === 0)
 }
 
-/** The constants and functions that are exported and that only their own file names. */
+/** Exported constants and functions that only their own file uses. */
 export const ownExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<string> => {
   const code = codeOf(tree)
   const files = new Map<string, number>()
@@ -99,6 +99,6 @@ export const ownExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<string>
   return declared(code, exported_value, (name) => files.get(name) === 1)
 }
 
-/** `line: what` for each line that the pattern is found in. */
+/** `line: what` for each line that matches the pattern. */
 export const linesWith = (text: string, pattern: RegExp, what: string): ReadonlyArray<string> =>
   text.split("\n").flatMap((line, index) => (pattern.test(line) ? [`${index + 1}: ${what}`] : []))

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { describe, expect, it, vi } from "vitest"
 import { makeCheckout, runNode } from "./checkout.ts"
 
-/** A stand-in for the program: says what it was given, and ends as its first argument says. */
+/** A stand-in for the program: prints its arguments, and exits as the first one says. */
 const main = `
 import { readFileSync } from "node:fs"
 const [verb, ...rest]: Array<string> = process.argv.slice(2)
@@ -26,7 +26,7 @@ if (verb === "serve") {
   process.exit(Number(verb))
 }`
 
-/** A Node before 22.15 has no execve: the launcher then keeps a child. */
+/** Node before 22.15 has no execve, so the launcher keeps a child process. */
 const without_execve = ["--import", "data:text/javascript,process.execve=undefined"]
 
 const makeProgram = () => {

@@ -11,7 +11,7 @@ afterAll(() => {
   else process.env.ALMANAC_CACHE_DIR = cache_before
 })
 
-/** The launcher reads the cache folder from the environment of its process. */
+/** The launcher reads the cache folder from its environment. */
 const place = () => {
   const folder = makeFolder()
   process.env.ALMANAC_CACHE_DIR = join(folder, "cache")

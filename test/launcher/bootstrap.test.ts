@@ -33,7 +33,7 @@ describe("the bootstrap", () => {
     await runNode(checkout, start).ended
     lock(checkout.root, "2.0.0")
     const { code, stderr } = await runNode(checkout, start).ended
-    // The stand-in installs 1.0.0 for ever, which is not what the lockfile says.
+    // The stand-in always installs 1.0.0, which does not match the lockfile.
     expect(code).toBe(1)
     expect(stderr).toContain("node_modules is not what the lockfile says")
     expect(timesNpmRan(checkout.root)).toBe(2)
@@ -60,7 +60,7 @@ describe("the bootstrap", () => {
   it.runIf(existsSync("/proc/self/stat"))("knows a process by its start too", async () => {
     const checkout = makeCheckout()
     mkdirSync(join(checkout.root, ".cache"))
-    // This process is alive, but it did not start in the first tick of the machine.
+    // This process is alive, but it did not start in the machine's first clock tick.
     writeFileSync(join(checkout.root, ".cache", "bootstrap.lock"), `${process.pid} 1`)
     expect(await runNode(checkout, start).ended).toMatchObject({ code: 0 })
   })
@@ -79,7 +79,7 @@ describe("the bootstrap", () => {
   })
 })
 
-/** apt and dpkg as Debian has them, with one mirror that knows the newest suite only. */
+/** Debian's apt and dpkg, with one mirror that has only the newest suite. */
 const addDebian = ({ root, bin }: ReturnType<typeof makeCheckout>) => {
   writeProgram(
     join(bin, "apt-get"),
@@ -101,7 +101,7 @@ done`,
   )
 }
 
-/** What the launcher asks before it uses apt; elsewhere these tests have nothing to show. */
+/** The launcher's own conditions for using apt; without them these tests do not apply. */
 const has_debian =
   existsSync("/usr/bin/apt-get") && existsSync("/usr/share/keyrings/debian-archive-keyring.gpg")
 

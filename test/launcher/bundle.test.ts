@@ -1,4 +1,6 @@
-/** The bundle: made of a checkout's sources, run instead of them, left when they change. */
+/**
+ * The bundle: built from a checkout's sources, run instead of them, and unused when they change.
+ */
 import { execFileSync, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import {
@@ -42,7 +44,7 @@ const bundles = join(root, ".cache", "program")
 const node = (...args: ReadonlyArray<string>) =>
   execFileSync(process.execPath, args, { cwd: root, encoding: "utf8" })
 
-/** What the launcher would run. */
+/** The program that the launcher would run. */
 const program = () =>
   node(
     "--input-type=module",

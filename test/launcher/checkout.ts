@@ -1,4 +1,4 @@
-/** A checkout of nothing but the launcher, with stand-ins for npm, apt and the outside programs. */
+/** A checkout with only the launcher, and stand-ins for npm, apt and the external programs. */
 import { spawn } from "node:child_process"
 import {
   chmodSync,
@@ -22,7 +22,7 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** A folder that is gone after the test. */
+/** A folder that is deleted after the test. */
 export const makeFolder = () => {
   const folder = mkdtempSync(join(tmpdir(), "almanac-launcher-"))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -35,19 +35,19 @@ export const writeProgram = (path: string, script: string) => {
   chmodSync(path, 0o755)
 }
 
-/** A program that says its version, and leaves a line in `<path>.asked` each time it is asked. */
+/** A program that prints its version, and adds a line to `<path>.asked` on each run. */
 export const writeVersioned = (path: string, version: string) =>
   writeProgram(path, `echo asked >> "$0.asked"; echo "stand-in v${version}"`)
 
 const packages = (version: string) => ({ "node_modules/a": { version } })
 
-/** What npm would have installed: its own record, the package and Node. */
+/** The result of an npm install: its own record, the package, and Node. */
 const installs = (version: string) => `
 mkdir -p node_modules/a node_modules/node-linux-${process.arch}/bin
 ln -sf "${process.execPath}" node_modules/node-linux-${process.arch}/bin/node
 echo '${JSON.stringify({ packages: packages(version) })}' > node_modules/.package-lock.json`
 
-/** Writes a lockfile that asks for this version of the one package. */
+/** Writes a lockfile that requires this version of the only package. */
 export const lock = (root: string, version: string) =>
   writeFileSync(
     join(root, "package-lock.json"),
@@ -55,7 +55,7 @@ export const lock = (root: string, version: string) =>
   )
 
 /**
- * `bin` is the whole PATH: npm installs 1.0.0 and notes that it ran, nats-server and restic are
+ * `bin` is the whole PATH: npm installs 1.0.0 and records that it ran; nats-server and restic are
  * recent. Nothing is installed yet, and the cache is empty.
  */
 export const makeCheckout = () => {
@@ -73,7 +73,7 @@ export const makeCheckout = () => {
   return { root, bin, environment }
 }
 
-/** Runs Node on a file of the checkout until it ends. */
+/** Runs Node on a file of the checkout until it exits. */
 export const runNode = (
   { root, environment }: Pick<ReturnType<typeof makeCheckout>, "root" | "environment">,
   args: ReadonlyArray<string>,

@@ -1,4 +1,4 @@
-/** Compiled code is kept for threads too, which run the sources. */
+/** The compile cache also works for threads, which run the sources. */
 import { execFileSync } from "node:child_process"
 import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -10,7 +10,7 @@ const folder = mkdtempSync(join(tmpdir(), "almanac-compiled-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const launcher = JSON.stringify(join(root, "launcher/compile-cache.mjs"))
-/** Loaded as the launcher does: preloaded it would be run by the thread too. */
+/** Loaded like the launcher does; if it were preloaded, the thread would run it too. */
 const program = `
   import ${launcher}
   import { Worker } from "node:worker_threads"

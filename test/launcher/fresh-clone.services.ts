@@ -1,6 +1,6 @@
 /**
- * Both commands, tried as a new user would: in clones of HEAD with nothing installed. What is not
- * committed is not tried. Takes some minutes and downloads the packages more than once.
+ * Runs both commands as a new user would: in clones of HEAD with nothing installed. Uncommitted
+ * changes are not tested. Takes a few minutes and downloads the packages more than once.
  */
 import { execFileSync, spawnSync } from "node:child_process"
 import { chownSync } from "node:fs"
@@ -18,17 +18,17 @@ import {
 } from "./fresh-clone.ts"
 
 const installs = /almanac: (installing|fetching)/
-/** The starts that are compared: the quickest of each, since other work runs beside them. */
+/** Number of compared starts; the fastest counts, because other work runs in parallel. */
 const rounds = 3
-/** DECISIONS: a second `npm start` is ready within twice the bare server's own start. */
+/** DECISIONS: a second `npm start` is ready within twice the time of the bare server's start. */
 const start_ratio_max = 2
-/** The user that owns nothing. */
+/** A user without any files. */
 const nobody = 65_534
 
 const is_root = process.getuid?.() === 0
 const afterwards = { timeout: 120_000 }
 
-// Three installations of 520 MB are removed.
+// Deletes three installations of 520 MB.
 afterAll(cleanUp, 300_000)
 
 const lines = (text: string) => text.trim().split("\n").filter(Boolean)
@@ -107,11 +107,11 @@ describe.runIf(is_root)("a user without root and without a home", () => {
   })
 })
 
-/** A network of its own, with nothing in it but loopback. */
+/** A separate network namespace with only loopback. */
 const alone = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 const can_be_alone = spawnSync(alone[0] ?? "", [...alone.slice(1), "true"]).status === 0
 
-/** Fills the caches of the home by one bootstrap, and takes the packages away again. */
+/** Fills the home's caches with one bootstrap, then deletes the packages. */
 const fillCaches = ({ clone, environment }: Place) => {
   const options = { cwd: clone, env: environment, stdio: "ignore" } as const
   execFileSync("node", ["launcher/bootstrap.mjs", "start"], options)

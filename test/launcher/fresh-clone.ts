@@ -1,4 +1,4 @@
-/** What a new user has: a clone of HEAD, a home of its own, and nothing of ours in either. */
+/** A new user's environment: a clone of HEAD, a separate home, and none of our files in either. */
 import { execFileSync, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -10,7 +10,7 @@ const root = dirname(dirname(import.meta.dirname))
 
 /** A start on a fresh clone downloads about 250 MB. */
 export const install_max_ms = 8 * 60_000
-/** DECISIONS: exit code 0 within 10 s of SIGTERM; npm's own end comes on top. */
+/** DECISIONS: exit code 0 within 10 s of SIGTERM; npm's own exit comes on top. */
 const stop_max_ms = 12_000
 const poll_ms = 50
 
@@ -18,11 +18,11 @@ export interface Place {
   readonly clone: string
   readonly home: string
   readonly environment: Readonly<Record<string, string>>
-  /** What stands before the command: another user, another network. */
+  /** The command's prefix, which selects another user or network. */
   readonly before: ReadonlyArray<string>
 }
 
-/** How this machine reaches its registry and mirror belongs to the machine, not to the home. */
+/** Variables for the registry and mirror, which depend on the machine and not on the home. */
 const passed_on = /^(NODE_EXTRA_CA_CERTS|SSL_CERT_\w+|\w+_proxy)$/i
 
 const machineEnvironment = () => {
@@ -47,7 +47,7 @@ const machineEnvironment = () => {
 const folders: Array<string> = []
 const groups: Array<number> = []
 
-/** A clone of HEAD and an empty home, in a folder that `cleanUp` removes. */
+/** A clone of HEAD and an empty home, in a folder that `cleanUp` deletes. */
 export const makePlace = (): Place => {
   const folder = mkdtempSync(join(tmpdir(), "almanac-clone-"))
   folders.push(folder)
@@ -57,7 +57,7 @@ export const makePlace = (): Place => {
   return { clone, home, environment: { ...machineEnvironment(), HOME: home }, before: [] }
 }
 
-/** Ends what a failed test has left running, and removes every clone and home. */
+/** Stops processes that a failed test left running, and deletes every clone and home. */
 export const cleanUp = () => {
   for (const group of groups) {
     if (membersOf(group).length > 0) process.kill(-group, "SIGKILL")
@@ -73,7 +73,7 @@ const membersOf = (group: number) => {
     .map(([pid]) => Number(pid))
 }
 
-/** Runs a command in the clone, in a process group of its own, as its user would. */
+/** Runs a command in the clone, in its own process group, as its user would. */
 export const runCommand = (place: Place, command: string, args: ReadonlyArray<string>) => {
   const [first = command, ...rest] = [...place.before, command, ...args]
   const since = performance.now()
@@ -98,7 +98,7 @@ export const runCommand = (place: Place, command: string, args: ReadonlyArray<st
   return { child, ended, printed, since }
 }
 
-/** Waits for the line that says where the server answers; fails with what was printed instead. */
+/** Waits for the line with the server's address; fails with the output otherwise. */
 export const untilReady = async (run: ReturnType<typeof runCommand>) => {
   for (;;) {
     const [, address] = /^almanac ready (http:\S+)/m.exec(run.printed.stdout) ?? []
@@ -110,7 +110,7 @@ export const untilReady = async (run: ReturnType<typeof runCommand>) => {
   }
 }
 
-/** Ends the whole run as a terminal or a container does; answers what is left of it after 12 s. */
+/** Stops the whole run like a terminal or a container; returns the processes left after 12 s. */
 export const stop = async (run: ReturnType<typeof runCommand>) => {
   const group = run.child.pid ?? 0
   run.child.kill("SIGTERM")
@@ -121,7 +121,7 @@ export const stop = async (run: ReturnType<typeof runCommand>) => {
   return { code, left }
 }
 
-/** Starts, waits until it is ready, stops. Answers how long the start took, in milliseconds. */
+/** Starts, waits until ready, and stops. Returns the startup time in milliseconds. */
 export const timeStart = async (place: Place, command: string, args: ReadonlyArray<string>) => {
   const run = runCommand(place, command, args)
   const { took_ms } = await untilReady(run)

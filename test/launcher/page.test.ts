@@ -10,7 +10,7 @@ const write = (path: string, text: string) => {
   writeFileSync(path, text)
 }
 
-/** A checkout with a page, and a vite that copies it and notes that it ran. */
+/** A checkout with a page, and a stand-in for vite that copies it and records that it ran. */
 const withPage = (vite = "") => {
   const checkout = makeCheckout()
   const { root } = checkout

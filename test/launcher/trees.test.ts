@@ -12,12 +12,12 @@ afterAll(() => {
 
 const { paths } = trees.radosgw
 
-/** What a task `test` fetches, in this order, but for what this machine has itself. */
+/** The trees that the task `test` fetches, in order, except those that this machine already has. */
 const of_tests = (["radosgw", "chromium", "postgresql"] as const).filter(
   (name) => findTree(name) !== "/",
 )
 
-/** On a machine that has these itself nothing is fetched, which is tested there alone. */
+/** A machine that already has these fetches nothing; only such a machine can test that. */
 const is_installed = (["radosgw", "chromium"] as const).some((name) => !of_tests.includes(name))
 
 const has_debian =
@@ -28,12 +28,14 @@ const make = (path: string) => {
   writeFileSync(path, "")
 }
 
-/** apt and dpkg that bring one package for each path of the tree, and note how they were asked. */
+/**
+ * Stand-ins for apt and dpkg that install a package for each path of the tree and log their calls.
+ */
 const addDebian = (
   { root, bin }: ReturnType<typeof makeCheckout>,
   wanted = of_tests.flatMap((name) => trees[name].paths),
 ) => {
-  // A package's version is a folder's name.
+  // Folder names contain the package's version.
   const brought = wanted.map((path) => path.replaceAll("*", "17"))
   const files = brought.map((_path, index) => `package${index}_1_all.deb`).join(" ")
   writeProgram(

@@ -1,6 +1,6 @@
 /**
  * Mutation testing by sample: changes one operator, condition or constant at a time in a copy of
- * the tree, and runs the related tests. A mutant that no test notices may show a missing test.
+ * the tree, and runs the related tests. A surviving mutant may reveal a missing test.
  */
 import { execFileSync } from "node:child_process"
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
@@ -30,7 +30,7 @@ const mutated = "{actors,projections,gateway,schemas}/**/*.ts"
 /** The nearest tests kill most mutants within seconds; each later batch is twice as large. */
 const first_batch = 3
 const batch_max = 24
-/** Three times what the slowest batch needs on two busy cores. */
+/** Three times the time of the slowest batch on two busy cores. */
 const batch_limit_s = 240
 
 interface Result {
@@ -38,7 +38,9 @@ interface Result {
   readonly outcome: "killed" | "survived" | "timed out"
   /** The test that failed. */
   readonly by: string
-  /** Test files that ran, those among them that also fail without it, and those related. */
+  /**
+   * Number of test files that ran, of those that also fail without the mutant, and of related ones.
+   */
   readonly ran: number
   readonly unhealthy: ReadonlyArray<string>
   readonly related: number
@@ -55,7 +57,7 @@ interface Run {
   readonly scratch: Scratch
   readonly related: (path: string) => ReadonlyArray<string>
   readonly textOf: (path: string) => string
-  /** Test files by whether they pass without a mutant. */
+  /** Test files, and whether they pass without a mutant. */
   readonly healthy: Map<string, boolean>
   readonly tests_max: number
 }
@@ -69,7 +71,7 @@ const readSources = (tree: string): ReadonlyArray<Source> => {
     .map((path) => ({ path, text: readFileSync(join(tree, path), "utf8") }))
 }
 
-/** Whether files pass without the mutant, within the limit. */
+/** Whether the files pass without the mutant within the limit. */
 const isHealthy = async (run: Run, { path }: Mutation, tests: ReadonlyArray<string>) => {
   run.scratch.write(path, run.textOf(path))
   const { outcome, failed } = await run.scratch.run(tests, batch_limit_s)
@@ -85,8 +87,8 @@ interface End {
 
 /**
  * Runs one batch with the mutant; undefined if no test notices it. A failure counts only if the
- * failed file passes without the mutant and fails with it a second time, so that a flaky test
- * kills nothing. A time-out counts only if the batch is in time without the mutant.
+ * failed file passes without the mutant and fails with it a second time, so that a flaky test kills
+ * nothing. A timeout counts only if the batch is in time without the mutant.
  */
 const runBatch = async (
   run: Run,

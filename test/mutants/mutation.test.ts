@@ -29,7 +29,7 @@ describe("a mutation", () => {
     "interface A { readonly b: true }",
     "const a = b satisfies 1 // 2 < 3",
     'const a = { "b": c, description: "d" }',
-    // The sum of texts has no opposite.
+    // A sum of strings has no opposite.
     // biome-ignore lint/suspicious/noTemplateCurlyInString: source text
     "const a = b + `${c}` + d",
   ])("leaves %s alone", (text) => {
@@ -42,7 +42,7 @@ describe("a mutation", () => {
       chooseMutations([{ path: "actors/a.ts", text }], seed, 12).map((mutation) => mutation.after)
     expect(chosen(lines.join(""))).toEqual(chosen(`\n${lines.toReversed().join("")}`))
     expect(chosen(lines.join(""))).not.toEqual(chosen(lines.join(""), 2))
-    // No line has a text to change.
+    // No line has a string to change.
     expect(new Set(chosen(lines.join("")))).toHaveLength(11)
   })
 })

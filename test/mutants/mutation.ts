@@ -63,7 +63,7 @@ interface Change {
 const isText = (node: ts.Node) =>
   ts.isStringLiteralLike(node) || ts.isTemplateExpression(node) || ts.isTemplateSpan(node)
 
-/** A `+` of two texts joins them; it has no opposite. */
+/** A `+` of two strings concatenates them; it has no opposite. */
 const joinsTexts = ({ left, right, operatorToken }: ts.BinaryExpression): boolean =>
   operatorToken.kind === ts.SyntaxKind.PlusToken &&
   (isText(left) || isText(right) || (ts.isBinaryExpression(left) && joinsTexts(left)))
@@ -114,7 +114,7 @@ const isLeftAlone = (node: ts.Node): boolean =>
 
 const isKey = (node: ts.Node) => ts.isPropertyAssignment(node.parent) && node.parent.name === node
 
-/** Every mutation of a file, in the order of its text. */
+/** Every mutation of a file, in source order. */
 export const mutationsOf = ({ path, text }: Source): ReadonlyArray<Mutation> => {
   const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
   const found: Array<Mutation> = []
@@ -148,8 +148,8 @@ export const mutate = (text: string, { start, end, replacement }: Mutation): str
   `${text.slice(0, start)}${replacement}${text.slice(end)}`
 
 /**
- * `count` mutations, always the same ones for a seed. A mutation's rank depends on its line alone,
- * so that two versions of a tree mostly get the same mutations.
+ * `count` mutations, deterministic in the seed. A mutation's rank depends only on its line, so that
+ * two versions of a tree mostly get the same mutations.
  */
 export const chooseMutations = (
   sources: ReadonlyArray<Source>,

@@ -3,10 +3,10 @@ import { dirname, join } from "node:path"
 import { importsOf } from "../house/tree.ts"
 import type { Source } from "./mutation.ts"
 
-/** Erased before the program runs. */
+/** Type imports are erased before the program runs. */
 const type_import = /^(import|export) type [^"]*"[^"]+"/gm
 
-/** Each file's importers. `imports` are those of package.json. */
+/** The importers of each file. `imports` are those of package.json. */
 const importersOf = (
   sources: ReadonlyArray<Source>,
   imports: Readonly<Record<string, string>>,
@@ -28,8 +28,8 @@ const importersOf = (
 const wordsOf = (path: string) => new Set(path.split(/[/.-]/).filter((word) => word.length > 2))
 
 /**
- * Returns a function from a file to the related test files, the most likely to fail first: few
- * imports away, and named alike.
+ * Returns a function from a file to its related test files, most likely to fail first: those with
+ * the shortest import chain and a similar name.
  */
 export const relatedTests = (
   sources: ReadonlyArray<Source>,
@@ -38,7 +38,7 @@ export const relatedTests = (
   const importers = importersOf(sources, imports)
   return (path: string): ReadonlyArray<string> => {
     const distances = new Map([[path, 0]])
-    // A Map's iteration visits entries that are added meanwhile.
+    // Iterating over a Map also visits entries that are added meanwhile.
     for (const [file, distance] of distances) {
       for (const importer of importers.get(file) ?? []) {
         if (!distances.has(importer)) distances.set(importer, distance + 1)

@@ -1,4 +1,4 @@
-/** A copy of a tree in a temporary folder, for changes that the tree itself must not see. */
+/** A copy of a tree in a temporary folder, for changes that must not affect the tree itself. */
 import { execFileSync, spawn } from "node:child_process"
 import {
   cpSync,
@@ -13,10 +13,12 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 
-/** What git ignores and tests need; linked, because these files are never written in place. */
+/**
+ * Paths that git ignores and tests need; linked, because these files are never written in place.
+ */
 const linked = ["node_modules", ".cache", "web/dist"]
 
-/** What test runners write; a link would change the tree's own. */
+/** Folders that test runners write to; a link would change the tree's own. */
 const own = ["node_modules/.vite", "node_modules/.vite-temp", "node_modules/.vitest-cache"]
 
 export interface Outcome {
@@ -57,16 +59,16 @@ const readReport = (path: string, folder: string): Pick<Outcome, "failed" | "tes
   }
 }
 
-/** Ends the runner with the servers that its tests started. */
+/** Stops the runner and the servers that its tests started. */
 const endGroup = (pid: number | undefined) => {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGKILL")
   } catch {
-    // It has ended.
+    // It has already exited.
   }
 }
 
-/** Copies the tree's tracked and untracked files, and links what git ignores and tests need. */
+/** Copies the tree's tracked and untracked files, and links ignored files that tests need. */
 export const makeScratch = (tree: string): Scratch => {
   const folder = mkdtempSync(join(tmpdir(), "almanac-mutants-"))
   const list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]

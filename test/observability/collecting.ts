@@ -1,4 +1,4 @@
-/** A tracer that keeps the spans it makes. */
+/** A tracer that keeps its spans. */
 import { Tracer } from "effect"
 
 export const collecting = () => {

@@ -1,4 +1,4 @@
-/** A collector of traces that takes OTLP over HTTP with JSON, as far as a test looks. */
+/** A trace collector for tests: accepts the subset of OTLP over HTTP with JSON that they need. */
 import { createServer } from "node:http"
 
 export interface Span {
@@ -6,7 +6,7 @@ export interface Span {
   readonly traceId: string
   readonly spanId: string
   readonly parentSpanId?: string
-  /** The program that sent it. */
+  /** The program that sent the span. */
   readonly service: string
   readonly attributes: Readonly<Record<string, unknown>>
 }
@@ -28,7 +28,7 @@ interface Sent {
 const recordOf = (attributes: ReadonlyArray<Attribute>) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 
-/** Listens on a port of its own; `texts` is what came, as it came. */
+/** Listens on a free port; `texts` holds the raw requests. */
 export const startCollector = async () => {
   const texts: Array<string> = []
   const spans: Array<Span> = []
@@ -64,7 +64,7 @@ export const startCollector = async () => {
   }
 }
 
-/** `name` of each span from the root to this one. */
+/** The names of the spans from the root to this one. */
 export const pathOf = (spans: ReadonlyArray<Span>, span: Span): ReadonlyArray<string> => {
   const parent = spans.find(({ spanId }) => spanId === span.parentSpanId)
   return [...(parent === undefined ? [] : pathOf(spans, parent)), span.name]

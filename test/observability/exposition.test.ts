@@ -1,4 +1,4 @@
-/** Metrics as text: what is written is what is meant, and the oracle sees what is not. */
+/** Metrics as text: the output is accurate, and the oracle detects violations. */
 import { execFileSync } from "node:child_process"
 import { describe, expect, it } from "vitest"
 import { familyText, histogramText, plainText } from "#schemas/metric.ts"
@@ -43,7 +43,7 @@ describe("metrics as text", () => {
 })
 
 describe("what a process counts", () => {
-  // In a process of its own: other tests of this one count too.
+  // Runs in its own process, because other tests also count.
   it("begins at zero: of a series that begins at one, Prometheus sees no increase", () => {
     const code = `
       import { Effect } from "effect"
@@ -56,7 +56,7 @@ describe("what a process counts", () => {
       console.log(JSON.stringify([before, await text()]))
     `
     const args = ["--input-type=module", "--eval", code]
-    // The loss is logged before it.
+    // The loss is logged first.
     const output = execFileSync(process.execPath, args, { encoding: "utf8" })
     const [before, after]: [string, string] = JSON.parse(output.trim().split("\n").at(-1) ?? "")
     const values = (text: string, name: string) =>

@@ -1,5 +1,5 @@
 /**
- * Reads Prometheus text as strictly as its rules are written, as an oracle for what is told.
+ * A strict parser of Prometheus text, used as an oracle for our output.
  *
  * Source: Prometheus, exposition formats, text format; metric and label naming; OpenMetrics 1.0,
  * histograms.
@@ -43,7 +43,7 @@ const belongs = ({ name, type }: Family, sample: string) =>
     ? ["_bucket", "_sum", "_count"].some((end) => sample === name + end)
     : sample === name
 
-/** Buckets rise and end in +Inf, which is the count. */
+/** Bucket counts increase and end in +Inf, which equals the count. */
 const checkHistogram = ({ name, samples }: Family) => {
   const series = new Map<string, Array<Sample>>()
   for (const sample of samples) {
@@ -68,7 +68,7 @@ const checkHistogram = ({ name, samples }: Family) => {
   }
 }
 
-/** The families of a text by name; throws at the first thing that breaks a rule. */
+/** The families of a text by name; throws at the first violation. */
 export const parsed = (text: string): ReadonlyMap<string, Family> => {
   if (!text.endsWith("\n")) throw new Error("the last line does not end")
   const families = new Map<string, Family>()
@@ -99,10 +99,10 @@ export const parsed = (text: string): ReadonlyMap<string, Family> => {
 }
 
 const units = /_(seconds|bytes)(_total)?$/
-/** Numbers of things have no unit in their name; times and sizes do. */
+/** Counts have no unit in their name; times and sizes have a base unit. */
 const improper = /_(ms|millis|milliseconds|minutes|hours|days|kb|mb|kib|mib|percent)(_|$)/
 
-/** What breaks the rules of naming. */
+/** Violations of the naming rules. */
 export const badNames = (families: Iterable<Family>) =>
   [...families].flatMap(({ name, type, help }) => {
     const wrong: Array<string> = []

@@ -1,6 +1,6 @@
-/** What an expression of Prometheus names, as far as ours are written. */
+/** The metrics and labels in a Prometheus expression, for the syntax that we use. */
 
-/** Words of PromQL, and the labels that our expressions speak of. */
+/** PromQL keywords, and the labels in our expressions. */
 const words = new Set([
   "sum",
   "min",
@@ -23,7 +23,7 @@ const words = new Set([
   "instance",
 ])
 
-/** The metrics that an expression names, each as the family that it is of. */
+/** The metrics in an expression, each as the name of its family. */
 export const metricsOf = (expression: string): ReadonlyArray<string> => {
   const bare = expression
     .replaceAll(/\{[^}]*\}/g, " ")
@@ -35,7 +35,7 @@ export const metricsOf = (expression: string): ReadonlyArray<string> => {
     .map((name) => name.replace(/_(bucket|sum|count)$/, ""))
 }
 
-/** Each `metric{label="value"}` of an expression: what must be among what is told. */
+/** Each `metric{label="value"}` of an expression, which must be among the exported series. */
 export const selectorsOf = (expression: string) =>
   [...expression.matchAll(/([a-z_]+)\{([^}]*)\}/g)].flatMap(([, name = "", labels = ""]) =>
     [...labels.matchAll(/([a-z_]+)(=~|!~|!=|=)"([^"]*)"/g)].map(

@@ -1,19 +1,19 @@
-/** Secrets that can be told from anything else, wherever they turn up. */
+/** Secrets that are recognizable wherever they appear. */
 import { randomBytes } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** Every mark of a test begins so. */
+/** The prefix of every mark of a test. */
 const mark_head = `mark${randomBytes(6).toString("hex")}`
 
-/** A secret of more than 32 characters, as some must be. */
+/** A secret of more than 32 characters, which some settings require. */
 export const mark = (name: string) => `${mark_head}.${name}.${randomBytes(16).toString("hex")}`
 
-/** Also what a mark becomes where it is encoded. */
+/** A mark's encoded forms too. */
 const forms = [
   mark_head,
   ...[0, 1, 2].map((shift) =>
-    // Base64 is of three bytes at a time: what does not depend on what is around it.
+    // Base64 encodes three bytes at a time: keep the part that does not depend on the context.
     Buffer.from("\0".repeat(shift) + mark_head)
       .toString("base64")
       .slice(shift === 0 ? 0 : 4, -4),
@@ -22,10 +22,10 @@ const forms = [
 
 export const isMarked = (text: string | Buffer) => forms.some((form) => text.includes(form))
 
-/** The lines that have a mark, for the message of a failure. */
+/** The lines that contain a mark, for a failure's message. */
 export const markedLines = (text: string) => text.split("\n").filter(isMarked)
 
-/** Files below a folder that have a mark. */
+/** Files below a folder that contain a mark. */
 export const markedFiles = (folder: string): ReadonlyArray<string> =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -1,6 +1,6 @@
 /**
- * What Prometheus' own tool says of what is given to Prometheus: the metrics of a server, the
- * rules, and what they alert on. Source: issue 10 §7.
+ * Prometheus' own tool checks the metrics of a server, the rules, and their alerts. Source: issue
+ * 10 §7.
  */
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
@@ -12,10 +12,10 @@ import { cleanUp, newFolder, type Server, startServer } from "../world/server/se
 
 const tree = findTree("prometheus")
 const folder = "deploy/prometheus"
-/** It reads what it is given and starts nothing. */
+/** The tool only reads its input and starts nothing. */
 const promtool_ms_max = 60_000
 
-/** What it said, and whether it was content. */
+/** The tool's output, and whether it succeeded. */
 const promtool = (args: ReadonlyArray<string>, input = "") => {
   const home = tree ?? "/"
   const { status, stdout, stderr } = spawnSync(join(home, "usr/bin/promtool"), args, {

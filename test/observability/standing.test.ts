@@ -1,4 +1,4 @@
-/** How all stands, as operators are told by metrics. Source: issue 10 §7. */
+/** The overall state, as reported to operators by metrics. Source: issue 10 §7. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -31,7 +31,7 @@ import {
 import { created } from "../world/share-protection/target-samples.ts"
 import { parsed } from "./exposition.ts"
 
-/** The values of a text by metric and state. */
+/** The values of an exposition by metric and state. */
 const valuesOf = (text: string) => {
   const families = parsed(text)
   return (name: string, state?: string) =>
@@ -43,7 +43,7 @@ const valuesOf = (text: string) => {
 const now_s = 10_000
 const atNow = TestClock.setTime(Date.parse(second(now_s)))
 
-/** Of a Shares that lists these, or cannot. */
+/** The metrics for a Shares service whose list succeeds or fails as given. */
 const told = (list: Shares["Service"]["list"]) =>
   Effect.gen(function* () {
     const model = yield* emptyModel
@@ -72,9 +72,9 @@ const told = (list: Shares["Service"]["list"]) =>
       })
     }
     yield* atNow
-    // Metrics ask for tables and for the list of shares, and for nothing else.
+    // The metrics use only the tables and the list of shares.
     const around = Context.make(ShareProtectionModel, { db, reader } as never).pipe(
-      // As above.
+      // The metrics use only the list.
       Context.add(Shares, { list } as never),
     )
     const { statistics: standing, coverage } = yield* Effect.provideContext(
@@ -87,7 +87,7 @@ const told = (list: Shares["Service"]["list"]) =>
     return { is_covered, value: valuesOf(stands + (is_covered ? covers.value : "")) }
   })
 
-/** Its id is all that is looked at. */
+/** The metrics read only its id. */
 const share = (n: number) => ({ id: uuid(n), project_id }) as never
 
 describe("the metrics of share protection", () => {
@@ -100,7 +100,7 @@ describe("the metrics of share protection", () => {
         ),
         [1, 1, 1, 0],
       )
-      // What was assigned in between waits since it was queued.
+      // A job that was assigned in between has waited since it was queued.
       assert.strictEqual(value("job_oldest_queued_seconds"), now_s - 100)
       assert.strictEqual(value("job_oldest_running_seconds"), now_s - 4_000)
       assert.strictEqual(value("rollouts_failed_total"), 2)
@@ -125,7 +125,7 @@ describe("the metrics of share protection", () => {
     Effect.gen(function* () {
       const asked = yield* Effect.forkScoped(told(Stream.never))
       yield* TestClock.adjust("2 seconds")
-      // The clock is set once the tables are filled, and the answer is waited for after that.
+      // The metrics set a timeout once the tables are read, so advance the clock until they finish.
       while (asked.pollUnsafe() === undefined) {
         yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
         yield* TestClock.adjust("1 second")
@@ -148,7 +148,7 @@ describe("the metrics of share protection", () => {
   )
 })
 
-/** A log of three commits, a second apart; nothing is written to it. */
+/** A log of three commits, one second apart; nothing is written to it. */
 const log = Context.make(Log, {
   head: () => Effect.succeed(3),
   read: (_: string, position = 0) =>
@@ -164,7 +164,7 @@ const at = (position: number) => ({ part: "share-protection", position: Effect.s
 describe("the metrics of read models", () => {
   it.effect("say how far behind the log each is, in positions and in time", () =>
     Effect.gen(function* () {
-      // Only where it stands is asked for.
+      // The metrics read only its position.
       const models = new Map([
         ["late", at(1)],
         ["early", at(3)],
@@ -185,7 +185,7 @@ describe("the metrics of read models", () => {
         ["late", 2],
         ["early", 0],
       ])
-      // The second commit is there since second 2.
+      // The second commit was appended at second 2.
       assert.deepEqual(lag("lag_seconds"), [
         ["late", 10],
         ["early", 0],
@@ -194,7 +194,7 @@ describe("the metrics of read models", () => {
   )
 })
 
-/** Webhooks 1 to 3, of which the first has two dead letters and the last is paused. */
+/** Webhooks 1 to 3: the first has two dead letters, and the last is paused. */
 const webhooks = Effect.gen(function* () {
   const around = yield* Layer.build(sqlite(yield* temporaryFolder))
   const database = yield* Effect.provideContext(openDatabase(webhook_blueprint), around)
@@ -237,21 +237,21 @@ describe("the metrics of webhooks", () => {
           open: [{ sequence: 89, attempts: 1 }],
           failing_since_ms: 1,
         },
-        // Its place is the last event that it wanted: none waits for it.
+        // Its position is the last event that it wants, so it has no backlog.
         [uuid(2)]: { ...fresh, read: 7, open: [], failing_since_ms: null },
-        // It is paused: that it stands is no backlog.
+        // It is paused, so its old position does not count as backlog.
         [uuid(3)]: { ...fresh, read: 1, open: [], failing_since_ms: 1 },
       }
-      // Only what is asked for: the tables, the cursors, the last event.
+      // Only what the metrics use: the tables, the cursors, and the last event.
       const around = Context.make(WebhookModel, (yield* webhooks) as never).pipe(
         Context.add(WebhookCursors, {
           load: (id: string) => Effect.succeed({ cursor: cursors[id], change: 1 }),
-          // As above.
+          // The metrics use only these cursors.
         } as never),
-        // As above.
+        // The metrics use only these events.
         Context.add(PublishedEvents, {
           bounds: Effect.succeed({ first: 1, last: 100 }),
-          // One event a second, none of them rare.
+          // One event per second, none of them rare.
           next: (after: number, { types }: { readonly types: ReadonlyArray<string> }) =>
             Effect.succeed(
               types.includes("rare") ? undefined : { published_ms: (after + 1) * 1000 },

@@ -1,4 +1,4 @@
-/** Traces: what is one, and what is made of none. */
+/** Trace headers: valid ones, and the fallback for invalid ones. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, References } from "effect"
 import { spanned, spannedFor, spanOf, traceNow, underTrace } from "#events/trace.ts"

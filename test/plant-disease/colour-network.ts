@@ -1,4 +1,4 @@
-/** Small networks for tests, as ONNX files: they tell red, green and blue images apart. */
+/** Small ONNX networks for tests that classify red, green and blue images. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -12,20 +12,20 @@ export type Model = PredictorOptions["model"]
 
 export interface Variant {
   readonly layout?: "NHWC" | "NCHW"
-  /** Images at once that the file says it takes. */
+  /** The batch size that the file declares. */
   readonly batch?: number | "N"
-  /** What its last layer makes. */
+  /** The output of its last layer. */
   readonly ends?: "softmax" | "logits" | "nan" | "one row" | "fours" | "no number"
-  /** Whether it is given bytes, and divides them by 255. */
+  /** Whether the input is bytes, which the network divides by 255. */
   readonly has_rescaling?: boolean
-  /** Weights that the model is said to have: with many one session serves all cores. */
+  /** The model's declared number of weights: with many, one session serves all cores. */
   readonly parameters?: number
-  /** Classes that the model is said to have. */
+  /** The model's declared number of classes. */
   readonly classes?: number
 }
 
 export const colours = ["red", "green", "blue"]
-/** How sure it is: the largest of three colours by 0.5 is 0.9999. */
+/** Sharpness of the softmax: if one colour leads by 0.5, its probability is 0.9999. */
 const sharpness = 20
 const side = 224
 
@@ -42,7 +42,7 @@ const constants: ReadonlyArray<Constant> = [
     weight: weightOf([sharpness, 0, 0, 0, sharpness, 0, 0, 0, sharpness], [3, 3]),
   },
   { name: "b", weight: weightOf([0, 0, 0]) },
-  // Of an image that is more red than anything else it makes the root of a negative number.
+  // For an image that is mostly red, this computes the root of a negative number.
   { name: "green less red", weight: weightOf([-1, 0, 0, 1, 1, 0, 0, 0, 1], [3, 3]) },
   { name: "all", integers: [0] },
   { name: "one row", integers: [1, 3] },
@@ -57,11 +57,11 @@ const endings: Readonly<Record<NonNullable<Variant["ends"]>, ReadonlyArray<Opera
   nan: [operation("MatMul", ["f", "green less red"], "n"), operation("Sqrt", ["n"], "y")],
   "one row": [operation("ReduceMean", ["d"], "y", { axes: [0], keepdims: 1 })],
   fours: [operation("Mul", ["d", "four"], "y")],
-  // As of weights that are no numbers.
+  // The result of weights that are NaN.
   "no number": [operation("Div", ["d", "nought"], "n"), operation("Softmax", ["n"], "y")],
 }
 
-/** Writes it to `path`; the model as `openModel` would tell it. */
+/** Writes the network to `path`; returns the model as `openModel` would describe it. */
 export const colourNetwork = (path: string, variant: Variant = {}): Model => {
   const {
     layout = "NHWC",
@@ -106,7 +106,7 @@ export const colourNetwork = (path: string, variant: Variant = {}): Model => {
   }
 }
 
-/** A new folder for one test, gone when its scope ends. */
+/** A new folder for one test, deleted when its scope ends. */
 export const scratch = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "almanac-plant-"))),
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true })),

@@ -1,6 +1,6 @@
 /**
- * A process that predicts PNGs of 7000 by 7000, one for each of its threads at a time, and prints
- * as JSON its memory before and when nothing is left to do: bytes.
+ * A process that predicts PNGs of 7000 by 7000, one per thread at a time, and prints its memory in
+ * bytes as JSON: before, and when it is idle again.
  */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

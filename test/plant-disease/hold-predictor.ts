@@ -1,6 +1,6 @@
 /**
  * A process that predicts as many images as its argument says, of several sizes and eight at once,
- * and prints its memory at ten places as JSON: bytes.
+ * and prints its memory in bytes at ten points as JSON.
  */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -1,4 +1,4 @@
-/** What is beside the documented answer, and the facts that are left. Source: issue 7. */
+/** Responses beyond the documented one, and the recorded facts. Source: issue 7. */
 import { createHash } from "node:crypto"
 import { Schema } from "effect"
 import sharp from "sharp"
@@ -29,7 +29,7 @@ const hashOf = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest(
 
 describe("?top_k", () => {
   it("adds so many of the likeliest classes, the likeliest first", async () => {
-    // The page asks for five, whatever the model knows.
+    // The page requests five, regardless of the number of classes.
     for (const count of [1, 2, 3, 5]) {
       const answer = await served.post(form(), `/predict?top_k=${count}`)
       const { prediction, predictions, ...others } = await answer.json()
@@ -92,7 +92,7 @@ describe("?explain=heatmap", () => {
       const json = await served.post(form(), "/predict?explain=heatmap", { headers: { accept } })
       expect(json.headers.get("content-type")).toBe("application/json")
     }
-    // Without an explanation there is no image to answer.
+    // Without an explanation there is no image to return.
     const plain = await served.post(form(), "/predict", { headers })
     expect(await plain.json()).toEqual({ prediction: "green" })
   })
@@ -107,7 +107,7 @@ describe("?explain=heatmap", () => {
     const body = await (await one.post(posted, "/predict?explain=heatmap")).json()
     const png = Buffer.from(body.heatmap.split(",")[1], "base64")
     const { data } = await sharp(png).raw().toBuffer({ resolveWithObject: true })
-    // Above at the right: what is stored there, or what is turned to there.
+    // The top right is blue as stored, and green after the rotation.
     const is_turned = (data[200 * 3 + 2] ?? 0) === 0
     expect([body.auto_orient, is_turned]).toEqual([auto_orient, auto_orient])
     await one.stop()
@@ -266,7 +266,7 @@ describe("a prediction leaves one fact", () => {
         .post(form(), "/predict?explain=heatmap", { signal: leaving.signal })
         .catch(() => "gone"),
     )
-    // Not all at once: four explanations are under way, and the others are refused.
+    // Not all at once: four explanations are in flight, and the others are rejected.
     await until(() => served.inFlight() > 0)
     leaving.abort()
     await Promise.all(answers)

@@ -17,7 +17,7 @@ afterEach(async () => {
 
 const sha256 = "c".repeat(64)
 
-/** An image of one colour, as the network wants it: two digits are enough. */
+/** An image of one colour as network input, rounded to two digits. */
 const numbersOf = (colour: Colour) => {
   const [red, green, blue] = rgb[colour].map((byte) => Math.round(byte / 2.55) / 100)
   return Array.from({ length: side * side }, () => [red, green, blue]).flat()

@@ -32,7 +32,7 @@ afterEach(async () => {
 
 const one_image = "The form must have exactly one image, as a file in the field 'file'."
 
-/** Refused with `{error}` alone, and without a fact. */
+/** Asserts a rejection with only `{error}`, and no fact. */
 const refused = async (answer: Response, status: number, error: string | RegExp) => {
   const text = await answer.text()
   expect([answer.status, text]).toEqual([status, expect.any(String)])
@@ -43,7 +43,7 @@ const refused = async (answer: Response, status: number, error: string | RegExp)
 
 const exactly = (text: string) => new RegExp(`^${text.replaceAll(/[.()/]/g, "\\$&")}$`)
 
-/** Sends a body that is written by hand. */
+/** Sends a handwritten body. */
 const send = (body: Buffer | string, headers: Record<string, string> = form_type) =>
   served.fetch("/predict", { method: "POST", headers, body: Uint8Array.from(Buffer.from(body)) })
 
@@ -114,14 +114,14 @@ describe("a prediction", () => {
     const pieces = Readable.from(Array.from(body, (byte) => Uint8Array.of(byte)))
     const answer = await served.fetch("/predict", {
       ...{ method: "POST", headers: form_type, duplex: "half" },
-      // Node's own stream is what its fetch takes.
+      // Node's own stream is valid for its fetch.
       body: Readable.toWeb(pieces) as ReadableStream,
     })
     expect(await answer.json()).toEqual({ prediction: "red" })
   })
 
   it("takes an image of the largest size", async () => {
-    // What comes after a PNG's end is not looked at.
+    // Bytes after the end of a PNG are ignored.
     const bytes = Buffer.concat([pngs.red], image_bytes_max)
     expect(bytes).toHaveLength(image_bytes_max)
     expect((await served.post(formOf({ bytes }))).status).toBe(200)
@@ -241,7 +241,7 @@ describe("413", () => {
     }
     const answer = await served.fetch("/predict", {
       ...{ method: "POST", headers: form_type, duplex: "half" },
-      // Node's own stream is what its fetch takes.
+      // Node's own stream is valid for its fetch.
       body: Readable.toWeb(Readable.from(endless())) as ReadableStream,
     })
     await refused(answer, 413, /larger than 100000 bytes|too large/)
@@ -369,7 +369,7 @@ describe("503", () => {
       tight
         .fetch("/predict", {
           ...{ method: "POST", headers: form_type, duplex: "half", signal: leaving.signal },
-          // Node's own stream is what its fetch takes.
+          // Node's own stream is valid for its fetch.
           body: Readable.toWeb(Readable.from(hanging())) as ReadableStream,
         })
         .catch(() => undefined),
@@ -386,7 +386,7 @@ describe("503", () => {
     leaving.abort()
     await Promise.all(slow)
     await until(() => tight.inFlight() === 0)
-    // What hung up takes nothing any more.
+    // Aborted requests no longer occupy anything.
     for (let n = 0; n < 5; n++) expect((await tight.post(formOf({ bytes }))).status).toBe(200)
     await tight.stop()
   })

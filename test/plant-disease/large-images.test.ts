@@ -1,4 +1,4 @@
-/** What large images take, and how many of them each caller may have: decision 0186. */
+/** Memory use of large images, and the limit per caller: decision 0186. */
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,7 +10,7 @@ import { RequestContext } from "#gateway/request-context.ts"
 import { pixelsOf } from "#schemas/plant-disease/image-size.ts"
 import { imageOf } from "./predicting.ts"
 
-/** Four threads with an image's pixels each would keep 588 MB. */
+/** If each of four threads kept the pixels of an image, it would be 588 MB. */
 const kept_bytes_max = 300 * 2 ** 20
 
 describe("images of 7000 by 7000", () => {

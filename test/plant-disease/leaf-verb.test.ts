@@ -1,4 +1,4 @@
-/** `almanac plant leaf`, as it is typed. */
+/** `almanac plant leaf` on the command line. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import sharp from "sharp"

@@ -1,4 +1,4 @@
-/** What is measured of predictions. Source: DECISIONS, "health". */
+/** Metrics of predictions. Source: DECISIONS, "health". */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { predictionMetrics } from "#gateway/plant-disease/metrics.ts"
@@ -46,7 +46,7 @@ describe("the metrics of predictions", () => {
     expect(runs).toBeLessThanOrEqual(images)
     expect(lines).toContain(`${name}_batch_size_bucket{le="8"} ${runs}`)
     expect(lines).toContain(`${name}_batch_size_bucket{le="+Inf"} ${runs}`)
-    // Each metric has its help and its type before its values, as Prometheus asks.
+    // Each metric has its help and type before its values, as Prometheus requires.
     for (const line of lines.filter((one) => !one.startsWith("#"))) {
       const [of = ""] = /^[a-z_]+?(?=_bucket|_sum|_count|\{| )/.exec(line) ?? []
       expect(text).toContain(`# TYPE ${of} `)

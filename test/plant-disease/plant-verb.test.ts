@@ -1,4 +1,4 @@
-/** `almanac plant doctor` and `almanac plant convert`, as they are typed. */
+/** `almanac plant doctor` and `almanac plant convert` on the command line. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"

@@ -1,4 +1,4 @@
-/** A predictor of its own for each test, and images that it knows. */
+/** A separate predictor for each test, and images that it recognizes. */
 import { join } from "node:path"
 import { Effect, type Exit, References } from "effect"
 import sharp from "sharp"
@@ -22,7 +22,7 @@ export const pngs = {
   green: await imageOf("green").png().toBuffer(),
   blue: await imageOf("blue").png().toBuffer(),
 }
-/** An image is handed over: each time another one. */
+/** A fresh copy each time, because the predictor takes ownership of the image. */
 export const png = (colour: Colour) => Uint8Array.from(pngs[colour])
 
 export const likeliest = (probabilities: Float32Array) =>
@@ -34,7 +34,7 @@ export interface Given {
   readonly program?: URL
 }
 
-/** Runs with a predictor of its own. */
+/** Runs `body` with a predictor of its own. */
 export const predicting = <A, E>(
   run: (predictor: Predictor["Service"]) => Effect.Effect<A, E>,
   { network = {}, settings = {}, program }: Given = {},

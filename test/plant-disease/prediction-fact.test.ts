@@ -1,4 +1,4 @@
-/** A prediction as a fact: its aggregate, what is published of it, and how the audit shows it. */
+/** A prediction as a fact: its aggregate, its published events and its audit entries. */
 import { describe } from "@effect/vitest"
 import { machine, predictions } from "#actors/plant-disease/prediction.ts"
 import { PredictionMade } from "#events/plant-disease/prediction.ts"

@@ -1,13 +1,13 @@
-/** How a process's memory grows over many predictions. */
+/** Memory growth of a process over many predictions. */
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 
-/** A tensor is 600 kB: were one in ten kept, 1,000 images would take more. */
+/** A tensor has 600 kB: a leak of one in ten over 1,000 images would exceed this. */
 export const growth_bytes_max = 48 * 2 ** 20
 
 const child = join(import.meta.dirname, "hold-predictor.ts")
 
-/** Bytes that the last third of so many images needs more than the one before it. */
+/** Growth in bytes from the second third of these images to the last third. */
 export const growthOver = (images: number) => {
   const { stdout, stderr } = spawnSync(process.execPath, [child, String(images)], {
     encoding: "utf8",

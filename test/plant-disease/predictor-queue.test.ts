@@ -38,7 +38,7 @@ describe("the queue", () => {
             { concurrency: "unbounded" },
           )
           const failures = all.flatMap(failuresOf)
-          // One is with the thread and the next one at hand there, four wait.
+          // The thread runs one and holds the next; four wait.
           expect(failures.length).toBe(24)
           for (const failure of failures) {
             expect(failure).toBeInstanceOf(Busy)
@@ -78,7 +78,7 @@ describe("the queue", () => {
         { settings },
       )
       const ends = yield* Effect.forEach(waiting, Fiber.await)
-      // The two that a thread had may still have been answered.
+      // The two that a thread held may still have received a result.
       expect(ends.flatMap(failuresOf).length).toBeGreaterThanOrEqual(3)
       for (const failure of ends.flatMap(failuresOf)) {
         expect(failure).toEqual(new InferenceFailed({ detail: "The service is ending." }))
@@ -135,7 +135,7 @@ describe("a thread that does not end", () => {
         Effect.provideService(StopDeadline, { begin: Effect.void, work, part: work, rest: work }),
       )
       const [took] = yield* Effect.timed(Scope.close(scope, Exit.void))
-      // By itself it gets five seconds.
+      // The default deadline is five seconds.
       expect(Duration.toMillis(took)).toBeLessThan(end_ms_max)
     }).pipe(Effect.scoped),
   )
@@ -188,7 +188,7 @@ describe("tensors", () => {
 })
 
 describe("an explanation", () => {
-  /** Gray, with a green square right of the middle and above it. */
+  /** Gray, with a green square above and right of the centre. */
   const spotted = Effect.promise(async () => {
     const { data } = await imageOf("green", 48, 48).raw().toBuffer({ resolveWithObject: true })
     const spot = { input: data, raw: { width: 48, height: 48, channels: 3 } as const }

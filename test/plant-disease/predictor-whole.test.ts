@@ -1,4 +1,4 @@
-/** Threads with a session run the network with what they have just decoded. */
+/** Threads with their own session run the network on the image that they have just decoded. */
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -8,7 +8,7 @@ import { failureOf, likeliest, names, png, pngs, predicting } from "./predicting
 const wanted = Array.from({ length: 12 }, (_, n) => names[(n * 7) % 3] ?? "red")
 const together = { concurrency: "unbounded" } as const
 
-/** All of them at once: each answer is its own image's. */
+/** Predicts all at once; each result belongs to its own image. */
 const predictedAll = Effect.fnUntraced(function* ({ predict }: Predictor["Service"]) {
   const all = yield* Effect.forEach(wanted, (name) => predict(png(name)), together)
   expect(all.map(({ probabilities }) => likeliest(probabilities))).toEqual(wanted)

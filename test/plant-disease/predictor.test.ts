@@ -230,7 +230,7 @@ describe("a network's output", () => {
     predicting(
       (predictor) =>
         Effect.gen(function* () {
-          // All wait at once, so that they would be a batch.
+          // All wait at once, so that they could form a batch.
           const tensors = Float32Array.from({ length: 6 * length }, (_, n) =>
             n % 3 === Math.floor(n / length) % 3 ? 1 : 0,
           )

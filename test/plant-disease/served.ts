@@ -1,4 +1,4 @@
-/** Predictions behind the front door, over real HTTP, by a network that knows three colours. */
+/** Predictions behind the gateway, over real HTTP, with a network of three colours. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -78,7 +78,7 @@ export interface File {
   readonly field?: string
 }
 
-/** A form of these files. */
+/** A form with these files. */
 export const formOf = (...files: ReadonlyArray<File>) => {
   const form = new FormData()
   for (const { bytes, name = "leaf.png", type = "image/png", field = "file" } of files) {
@@ -87,11 +87,11 @@ export const formOf = (...files: ReadonlyArray<File>) => {
   return form
 }
 
-/** The boundary of forms that are written by hand. */
+/** The boundary of handwritten forms. */
 export const boundary = "x-boundary"
 export const form_type = { "content-type": `multipart/form-data; boundary=${boundary}` }
 
-/** One part, its head as it is given. */
+/** One part with the given head. */
 export const partOf = (head: string, content: Uint8Array | string) =>
   Buffer.concat([
     Buffer.from(`--${boundary}\r\n${head}\r\n\r\n`),

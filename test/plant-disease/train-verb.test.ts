@@ -1,11 +1,11 @@
-/** `almanac plant train` as it is typed: what it refuses, and what is left when it is stopped. */
+/** `almanac plant train` on the command line: rejected arguments, and the files left by a stop. */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import sharp from "sharp"
 import { afterAll, describe, expect, it } from "vitest"
 import { cleanUp, newFolder, runVerb, startVerb, until } from "../world/server/server.ts"
 
-/** An epoch's leaves are drawn first. */
+/** Allows for the leaves of an epoch, which are drawn first. */
 const first_step_ms_max = 120_000
 
 afterAll(cleanUp)

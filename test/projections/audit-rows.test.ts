@@ -1,4 +1,4 @@
-/** The audit's rows of many events at once, against those of each event alone. */
+/** The audit rows of many events at once, compared with those of each event alone. */
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Struct } from "effect"
 import { BlobStored, ReplicationShortfallStarted } from "#events/blob-storage/volume.ts"
@@ -14,7 +14,7 @@ import { temporaryFolder } from "../world/programs/nats.ts"
 
 const ns_per_minute = 60_000_000_000n
 
-/** Half an hour between two of them, and one that goes back. */
+/** A commit with an event at each of `minutes`. */
 const commit = (position: number, from: number, minutes: ReadonlyArray<number>): Recorded => ({
   position,
   stream: "blob-storage.volume.n1",
@@ -35,7 +35,7 @@ const commit = (position: number, from: number, minutes: ReadonlyArray<number>):
   },
 })
 
-/** What tells no time of its own has its commit's, whatever zone that is written in. */
+/** An event without its own time has the time of its commit, in any time zone. */
 const told = (position: number, at: string): Recorded => {
   const recorded = commit(position, 13, [])
   const events = [ReplicationShortfallStarted.make({ active_nodes: 1, under_replicated: 1 })]
@@ -51,7 +51,7 @@ const commits = [
   told(6, "2026-11-20T12:00:00+02:00"),
 ]
 
-/** Each event's own statements, one after the other, by the naive reading of what it tells. */
+/** The statements of each event, one after the other, from a naive reading of its fields. */
 const naive = (recorded: Recorded) =>
   auditedEvents(details, recorded).map((event) => {
     const at_ms = DateTime.toEpochMillis(DateTime.makeUnsafe(event.at))

@@ -1,4 +1,4 @@
-/** A read model that leaves the thread to others. Source: decision 0126. */
+/** A read model that yields its thread to others. Source: decision 0126. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -69,7 +69,7 @@ const commitOf = (events: number) => ({
   snapshot: { machine: 1, value: "open", context: {} },
 })
 
-/** A commit of so many events of one counter. */
+/** A commit of `events` events of one counter. */
 const append = Effect.fnUntraced(function* (id: string, events: number) {
   const log = yield* Log
   const stream = `test.counter.${id}`
@@ -79,7 +79,7 @@ const append = Effect.fnUntraced(function* (id: string, events: number) {
   return written?.position ?? 0
 })
 
-/** So many counters at once, each with a commit of so many events; answers the positions. */
+/** Many counters at once, each with a commit of `events` events; returns the positions. */
 const appendAll = Effect.fnUntraced(function* (name: string, commits: number, events: number) {
   const log = yield* Log
   const written = yield* log.append(
@@ -98,7 +98,7 @@ const folder = Effect.acquireRelease(
 const opened = (path: string, is_background: boolean) =>
   Effect.provide(readModel(blueprint(is_background)), sqlite(path), { local: true })
 
-/** With rests of so many milliseconds after each piece of work, which are counted. */
+/** A rest of `rest_ms` after each piece of work; records the pieces. */
 const resting = (rest_ms: number, gather_ms = 0) => {
   const taken: Array<number> = []
   const after = (took_ms: number) => {
@@ -108,7 +108,7 @@ const resting = (rest_ms: number, gather_ms = 0) => {
   return { taken, layer: Layer.succeed(Rest, { after, gather_ms }) }
 }
 
-/** Waits for the first of them. */
+/** Waits for the first piece of work. */
 const begun = Effect.fnUntraced(function* ({ taken }: ReturnType<typeof resting>) {
   for (let looks = 0; taken.length === 0; looks += 1) {
     if (looks > 10_000) assert.fail("it never began")
@@ -146,7 +146,7 @@ describe("a read model in the background", () => {
         const position = yield* append("x", 170)
         let turns = 0
         while ((yield* model.position) < position) {
-          // A thread of its own: others see all of a commit or nothing.
+          // Read on another thread: it sees all of a commit or nothing.
           const rows = yield* Effect.promise(() =>
             model.reader.selectFrom("counted").select("place").execute(),
           )
@@ -165,7 +165,7 @@ describe("a read model in the background", () => {
         const model = yield* Effect.provide(opened(yield* folder, true), rests.layer)
         const position = yield* append("x", 170)
         yield* begun(rests)
-        // Who waits is given up after two seconds.
+        // Waiters time out after two seconds.
         yield* model.waitFor(position)
         yield* model.waitFor(yield* append("x", 1))
         yield* model.waitFor(yield* append("x", 60))

@@ -1,6 +1,6 @@
 /**
- * Every projection and every query of the read models that PostgreSQL may have, on it and on
- * SQLite: of one log both hold the same rows, and both answer the same.
+ * Every projection and query of the read models that PostgreSQL supports, on it and on SQLite: for
+ * the same log, both hold the same rows and return the same results.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -76,13 +76,13 @@ import {
 } from "../world/share-protection/target-samples.ts"
 import { both } from "./both-databases.ts"
 
-/** Logs of share protection; each has up to 120 commits of all its aggregates. */
+/** Number of share protection logs; each has up to 120 commits of all its aggregates. */
 const runs = 4
 
-/** The shortest histories of a chart. */
+/** Number of shortest histories of a chart. */
 const histories_max = 150
 
-/** A commit of these events, of an aggregate of any service. */
+/** A commit of these events for an aggregate of any service. */
 const committed = (position: number, stream: string, events: ReadonlyArray<Message>): Recorded => ({
   ...recorded(position, "", at, events),
   stream,
@@ -99,7 +99,7 @@ const firstOf = function* <A>(all: Iterable<A>, count: number) {
 const id = BlobId.make("00112233445566778899aabbccddeeff")
 const blob = { id, size: 2 ** 40, checksum: "c2hhMjU2", at: "1763640000000000001", actor: "a" }
 
-/** Facts of one volume, of two policies; some are of copies of which nothing is known. */
+/** Facts of one volume with two policies; some are of copies of unknown blobs. */
 const factOf = (cursor: number) => {
   const policy =
     cursor % 3 === 0 ? "REPLICATION_POLICY_NONE" : ("REPLICATION_POLICY_REPLICA3" as const)
@@ -144,16 +144,16 @@ const hook_events = [
 
 type Find = (db: Kysely<ShareProtectionTables>, id: string) => Effect.Effect<object | undefined>
 
-/** A query by the id of its own kind. */
+/** A query by an id of its own kind. */
 const byId =
   <Id extends string>(
     find: (db: Kysely<ShareProtectionTables>, id: Id) => Effect.Effect<object | undefined>,
   ): Find =>
   (db, id) =>
-    // It is asked for what a listing of its kind answered.
+    // The id comes from a list of the same kind.
     find(db, id as Id)
 
-/** What finds one row of a listing by its id. */
+/** The query that finds one row of a list by its id. */
 const finders: Readonly<Record<string, Find>> = {
   backups: byId(findBackup),
   jobs: byId(findJob),
@@ -165,10 +165,10 @@ const finders: Readonly<Record<string, Find>> = {
   workers: byId(findWorker),
 }
 
-/** Names whose bytes are in another order than their letters. */
+/** Names whose byte order differs from their alphabetical order. */
 const nameOf = (n: number) => `${n % 2 === 0 ? "w" : "W"}${n}`
 
-/** Where the queries of these services are, and where both databases are asked them. */
+/** The folders of these services' queries, and the tests that run them on both databases. */
 const folders = ["share-protection", "blob-storage", "system"].map((one) => `projections/${one}`)
 const askers = [
   "test/projections/both-databases.test.ts",
@@ -236,7 +236,7 @@ describePostgres("SQLite and PostgreSQL", () => {
               log.push(recorded(log.length + 1, stream, second(at_s), events))
             }),
         })
-        // What projects share has no project, and is told of first.
+        // Shared targets have no project, and come first.
         for (const n of [1, 2]) {
           const shared = { ...target_created, project_id: null }
           const stream = `target.${idOf("target", 90 + n)}`
@@ -347,7 +347,7 @@ describePostgres("SQLite and PostgreSQL", () => {
             yield* answer(what, (db) => listEvents(db, filter, { order, limit: 5, marker }))
           }
         }
-        // What no release wrote, of which the first was acknowledged.
+        // Commits that no release wrote; the first of them was acknowledged.
         const next = log.length + 1
         const nonsense = (position: number): Entry => ({
           position,

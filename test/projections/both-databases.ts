@@ -1,4 +1,4 @@
-/** One read model in SQLite and in PostgreSQL, told the same and asked the same. */
+/** Runs one read model in SQLite and in PostgreSQL with the same events and the same queries. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Kysely } from "kysely"
@@ -18,13 +18,13 @@ export const both = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Ta
       Effect.all([project(one, blueprint, stretch), project(other, blueprint, stretch)], {
         discard: true,
       }),
-    /** Every row of every table is the same; answers how many there are. */
+    /** Asserts that all rows of all tables are equal; returns their number. */
     agree: Effect.gen(function* () {
       const expected = yield* one.dump
       assert.deepEqual(yield* other.dump, expected)
       return Object.values(expected).flat().length
     }),
-    /** A query's answer, which is the same from both. */
+    /** A query's result, which must be the same in both. */
     answer: <A>(what: string, query: (db: Kysely<Tables>) => Effect.Effect<A>) =>
       Effect.gen(function* () {
         const expected = yield* query(one.reader)

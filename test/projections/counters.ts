@@ -1,4 +1,4 @@
-/** A read model of counters: what tests of read models keep. */
+/** A read model of counters, for tests of read models. */
 import { Effect } from "effect"
 import { sql } from "kysely"
 import { address, Commands } from "#actors/commands.ts"

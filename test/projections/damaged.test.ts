@@ -1,4 +1,4 @@
-/** Read models whose file SQLite calls damaged, at the start and while they are used. */
+/** Read models whose file SQLite reports as damaged, at startup and in use. */
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -15,7 +15,7 @@ import { temporaryFolder } from "../world/programs/nats.ts"
 import { until } from "../world/server/server.ts"
 import { blueprint, count, type Tables } from "./counters.ts"
 
-/** A look every two seconds, and a rebuild of a few rows. */
+/** The file is checked every two seconds; a rebuild of a few rows is short. */
 const noticed_ms_max = 20_000
 const page_bytes = 4096
 
@@ -29,7 +29,7 @@ interface Given {
   readonly said: ReadonlyArray<string>
 }
 
-/** A model with a counter that was closed in order, `path` its file. */
+/** A model of a counter that was closed cleanly; its file is `path`. */
 const given = <A, E>(body: (given: Given) => Effect.Effect<A, E, Log | Commands | Scope.Scope>) =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
@@ -47,7 +47,7 @@ const given = <A, E>(body: (given: Given) => Effect.Effect<A, E, Log | Commands 
 const rowsOf = ({ db }: ReadModel<Tables>) =>
   Effect.promise(() => db.selectFrom("counter").select(["id", "total"]).execute())
 
-/** Every page but the first `kept` is overwritten. */
+/** Overwrites every page except the first `kept`. */
 const spoil = (path: string, kept: number) => {
   const bytes = readFileSync(path)
   writeFileSync(path, bytes.fill(0xa5, kept * page_bytes))
@@ -84,7 +84,7 @@ describe("a read model's file that SQLite calls damaged", () => {
   it.live("is set aside when startup catches up with the log", () =>
     given((world) =>
       Effect.gen(function* () {
-        // After the schema's page and the checkpoint's.
+        // Keeps the schema's page and the checkpoint's.
         const bytes = spoil(world.path, 2)
         yield* count("x", 1)
         const model = yield* world.opened

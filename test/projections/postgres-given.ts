@@ -1,4 +1,4 @@
-/** Read models of counters in PostgreSQL, as processes have them. */
+/** Read models of counters in PostgreSQL, as processes open them. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { host } from "#actors/host.ts"
@@ -9,7 +9,7 @@ import { openDatabase, readModel } from "#projections/read-model.ts"
 import { optionsOf, Postgres } from "../world/programs/postgres.ts"
 import { blueprint, type Tables } from "./counters.ts"
 
-/** Where their tables are. */
+/** The schema with their tables. */
 export const schema = "almanac_test_v1"
 
 const inDatabase = <A, E, R>(url: string, body: Effect.Effect<A, E, R>, is_writer = true) =>
@@ -17,11 +17,11 @@ const inDatabase = <A, E, R>(url: string, body: Effect.Effect<A, E, R>, is_write
     Effect.provideContext(body, around),
   )
 
-/** As a process would have it, that may write or only reads. */
+/** A read model as a process opens it, as a writer or reader. */
 export const model = (url: string, is_writer = true, of = blueprint) =>
   inDatabase(url, readModel(of), is_writer)
 
-/** Its database alone, which nothing fills. */
+/** Only its database, which nothing fills. */
 export const opened = (url: string) => inDatabase(url, openDatabase(blueprint))
 
 export const totals = (db: Database<Tables>["db"]) =>
@@ -30,10 +30,10 @@ export const totals = (db: Database<Tables>["db"]) =>
     return rows.reduce((sum, { total }) => sum + total, 0)
   })
 
-/** The URL of a new one. */
+/** The URL of a new database. */
 export const database = Effect.flatMap(Postgres, (server) => server.database)
 
-/** What a condition comes to; fails after ten seconds. */
+/** Waits until a condition holds; fails after ten seconds. */
 export const until = Effect.fnUntraced(function* (what: string, is: Effect.Effect<boolean>) {
   for (let looks = 0; !(yield* is); looks++) {
     if (looks > 1000) assert.fail(`${what} never came`)

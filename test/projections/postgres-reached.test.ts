@@ -1,4 +1,4 @@
-/** The way to a PostgreSQL server: what its URL says, sessions, and what cuts them off. */
+/** Connections to a PostgreSQL server: its URL, sessions, and interruptions. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
@@ -61,7 +61,7 @@ describePostgres("a PostgreSQL server", () => {
         const why = Effect.map(Effect.flip(run(() => Promise.resolve())), ({ detail }) => detail)
         assert.match(yield* why, /ENOENT/)
         writeFileSync(path, "")
-        // By its socket this server has no TLS.
+        // This server does not offer TLS on its socket.
         assert.match(yield* why, /SSL/)
       }).pipe(Effect.scoped),
     )
@@ -125,7 +125,7 @@ describePostgres("a PostgreSQL server", () => {
         const sleeping = `select 1 from pg_stat_activity
           where datname = current_database() and wait_event = 'PgSleep'`
         assert.deepEqual(yield* ask(url, sleeping), [])
-        // What writes has a bound of its own.
+        // Writes have a timeout of their own.
         yield* open.apply([counted({ id: "a", by: 1 })], { position: 1, hash: "h" })
         assert.equal(yield* totals(open.db), 1)
       }).pipe(Effect.scoped),
@@ -209,7 +209,7 @@ describePostgres("a PostgreSQL server", () => {
             )
             const position = yield* count("x", 1)
             assert.equal((yield* Effect.flip(shared.waitFor(position)))._tag, "Behind")
-            // One that begins now waits for it.
+            // A process that starts now waits for the server.
             const late = yield* Effect.forkChild(opened(url), { startImmediately: true })
             yield* Effect.sleep(50)
             yield* start

@@ -1,4 +1,7 @@
-/** PostgreSQL over TLS, as its URL says: only the server whose certificate the authority signed. */
+/**
+ * PostgreSQL over TLS, as set in its URL: accepts only a server certificate that the authority
+ * signed.
+ */
 import { execFileSync } from "node:child_process"
 import { chmodSync, chownSync, mkdirSync } from "node:fs"
 import { createServer } from "node:net"
@@ -12,7 +15,7 @@ import { startServer, unprivileged } from "../../bench/harness/postgres-server.t
 import { temporaryFolder } from "../world/programs/nats.ts"
 import { describePostgres, optionsOf } from "../world/programs/postgres.ts"
 
-/** A key and a certificate; by the authority `by`, or by itself where that is itself. */
+/** A key and a certificate, signed by the authority `by`, or self-signed. */
 const certificate = (
   folder: string,
   name: string,
@@ -37,7 +40,7 @@ const freePort = () =>
     })
   })
 
-/** A server that takes only what is encrypted; answers its port. */
+/** A server that accepts only encrypted connections; returns its port. */
 const encrypted = (folder: string) =>
   Effect.acquireRelease(
     Effect.promise(async () => {

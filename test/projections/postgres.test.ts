@@ -1,4 +1,4 @@
-/** Read models that processes share in PostgreSQL: who writes, who reads, and what each shows. */
+/** Read models that processes share in PostgreSQL: writers, readers, and visible rows. */
 import { setTimeout } from "node:timers/promises"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Result, Scope } from "effect"
@@ -12,7 +12,7 @@ import { ask, describePostgres, optionsOf, Postgres } from "../world/programs/po
 import { blueprint, count, counted } from "./counters.ts"
 import { database, model, opened, schema, totals, until, withLog } from "./postgres-given.ts"
 
-/** A process that ends: its read model is closed before the next line. */
+/** A process that exits: its read model is closed before the next line. */
 const passing = <A, E, R>(body: Effect.Effect<A, E, R>) => Effect.scoped(body)
 
 const endSessions = (url: string) =>
@@ -92,7 +92,7 @@ describePostgres("a read model in PostgreSQL", () => {
       withLog(
         Effect.gen(function* () {
           const url = yield* database
-          // Neither has asked for its turn.
+          // Neither has acquired the lock.
           const [one, other] = [yield* opened(url), yield* opened(url)]
           let refused = 0
           for (let position = 1; position <= 20; position++) {
@@ -103,7 +103,7 @@ describePostgres("a read model in PostgreSQL", () => {
               { concurrency: 2 },
             )
             refused += both.filter(Result.isFailure).length
-            // Whoever was refused begins a new session, which knows how far it is.
+            // A rejected writer opens a new session, which reads the current position.
             yield* Effect.all([one.dump, other.dump])
           }
           assert.equal(yield* totals(one.db), 20)
@@ -160,7 +160,7 @@ describePostgres("a read model in PostgreSQL", () => {
         const open = yield* opened(url)
         const slices = [1, 2, 3].map((n) => [counted({ id: `c${n}`, by: 1 })])
         const commit = { position: 1, hash: "h" }
-        // Asked for something else, it has another session by the time that it goes on.
+        // The dump in between opens a new session, so the write would continue in another one.
         const pause = Effect.andThen(endSessions(url), Effect.exit(open.dump))
         yield* Effect.exit(open.applySlowly(slices, commit, Effect.asVoid(pause)))
         assert.equal(yield* totals(open.db), 0)
@@ -231,7 +231,7 @@ describePostgres("a read model in PostgreSQL", () => {
               (rows) => rows.length === count,
             ),
           )
-        // Who holds the row makes both wait for it, one behind the other.
+        // A session that locks the row makes both wait for it, one after the other.
         const holder = yield* Effect.acquireRelease(
           Effect.promise(async () => {
             const client = new pg.Client({ connectionString: url })
@@ -311,17 +311,17 @@ describePostgres("a read model in PostgreSQL", () => {
               `update almanac.used set at = now() - interval '${days} days'
                 where schema = '${schema}'`,
             )
-          // Between two of its sessions an older release has no lock, and is not over.
+          // Between two of its sessions an older release holds no lock, but it is still in use.
           yield* again
           yield* unused(0.9)
           yield* again
           assert.deepEqual(yield* schemas, [schema, "almanac_test_v2"])
-          // Of a release that does not say so, none is known: its day begins.
+          // A release that does not record its use is unknown: its day starts now.
           yield* ask(url, "delete from almanac.used")
           yield* again
           assert.deepEqual(yield* schemas, [schema, "almanac_test_v2"])
           yield* unused(1.1)
-          // Whoever has it now uses it, whenever that was said.
+          // A running process counts as use, whatever was recorded.
           yield* passing(Effect.andThen(model(url), again))
           yield* again
           assert.deepEqual(yield* schemas, [schema, "almanac_test_v2"])
@@ -364,7 +364,7 @@ describePostgres("a read model in PostgreSQL", () => {
           )
         assert.equal(yield* shown(1), 1)
         assert.equal(yield* shown(1, 2, 3, 4), 10)
-        // One that an older copy was put back of: what shows is further than all that it holds.
+        // After a restore of an older copy, the visible position is ahead of its contents.
         assert.equal(yield* shown(9, 8), 17)
         yield* withLog(
           Effect.gen(function* () {

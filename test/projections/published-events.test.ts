@@ -31,7 +31,7 @@ const published = Effect.fnUntraced(function* (n: number) {
   return yield* Stream.runCollect(Stream.take(events.follow(0, {}), n))
 })
 
-/** Published events where an append fails now and then, before it or after a part of it. */
+/** Published events whose appends sometimes fail, before the write or after a part of it. */
 const faulty = Layer.effect(
   PublishedEvents,
   Effect.map(PublishedEvents, (events) => {

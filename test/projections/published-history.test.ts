@@ -1,6 +1,6 @@
 /**
  * Subscribers across restores, releases, retention and losses of the stream: each receives every
- * event exactly once, or is told what counts no more. Source: decision 0172.
+ * event exactly once, or a notice of the events that are void. Source: decision 0172.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Logger, Schema, Stream } from "effect"
@@ -37,7 +37,7 @@ const of = (names: ReadonlyArray<string>) => ({
   types_before,
 })
 
-/** A log that can be put back to an earlier state. */
+/** A log that can be restored to an earlier state. */
 const makeLog = () => {
   let commits: Array<Recorded> = []
   const head = () => commits.at(-1)?.position ?? 0
@@ -74,14 +74,14 @@ const makeLog = () => {
     log,
     write,
     head,
-    /** Loses commits in the middle, and records that they were given up. */
+    /** Loses commits in the middle, and records the loss. */
     lose: (from: number, to: number, restore_id: string) => {
       commits = commits.filter(({ position }) => position < from || position > to)
       const loss = { restore_id, position: head(), missing: [{ from, to }], reason: "a disk" }
       restores = [...restores, { restore_id, position: head() }]
       write(restoration_stream, [LossAccepted.make(loss)], { restores, accepted: loss.missing })
     },
-    /** Takes the log back to a position, and records that. */
+    /** Restores the log to a position, and records the restore. */
     restore: (position: number, restore_id: string) => {
       commits = commits.slice(0, position)
       restores = [...restores.filter((one) => one.position < position), { restore_id, position }]
@@ -91,7 +91,7 @@ const makeLog = () => {
   }
 }
 
-/** One that reads now and then, and remembers what it was told. */
+/** A subscriber that reads now and then, and remembers what it received. */
 interface Subscriber {
   readonly wanted: { readonly types: ReadonlyArray<string> }
   was: { readonly epoch: string; readonly sequence: number } | undefined
@@ -103,7 +103,7 @@ const makeWorld = Effect.gen(function* () {
   const made = makeLog()
   const { published, tampering } = yield* makeMemory
   const ports = Context.make(Log, made.log).pipe(Context.add(PublishedEvents, published))
-  /** What was published, as long as it counts: by number, from 1. */
+  /** The published events that are still valid, numbered from 1. */
   let truth: Array<CloudEvent> = []
   let names: ReadonlyArray<string> = types_before
   const record = (anchor: Parameters<typeof PublicationAnchored.make>[0]) =>
@@ -161,7 +161,7 @@ type World = Effect.Success<typeof makeWorld>
 const isIt = ({ wanted }: Subscriber, { type }: CloudEvent) =>
   wanted.types.length === 0 || wanted.types.includes(type) || type === "state_restored"
 
-/** Reads what there is, up to a number of events. */
+/** Reads available events, up to `most`. */
 const read = Effect.fnUntraced(function* (world: World, subscriber: Subscriber, most: number) {
   const { resume, follow } = world.history
   const from = yield* resume(subscriber.was ?? { sequence: 0 })
@@ -253,7 +253,7 @@ describe("the history of published events", () => {
           ["state_restored", [{ from: 4, to: 6 }]],
         ],
       )
-      // The first stands in their place; the second is the event itself, the last there is.
+      // The first notice takes their place; the second has the sequence of the last event.
       assert.deepEqual(
         told.map(({ sequence }) => sequence),
         [kept - 1, end],

@@ -6,7 +6,7 @@ import { waitForPart } from "#projections/wait-for-part.ts"
 import { makeWaiters } from "#projections/waiters.ts"
 import { a, c, write } from "../contract/log-commits.ts"
 
-/** A model of one part of the log that shows what tests say, and who waited for it. */
+/** A model of one part of the log whose position tests set; records its waiters. */
 const model = Effect.gen(function* () {
   const at = { position: 0 }
   const { wake, waitFor } = yield* makeWaiters("The test's read model", () => at.position)

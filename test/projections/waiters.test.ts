@@ -3,7 +3,7 @@ import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { makeWaiters } from "#projections/waiters.ts"
 
-/** A place that tests move, and the names of those who went on, in their order. */
+/** A position that tests set, and the names of finished waiters in order. */
 const place = Effect.gen(function* () {
   const at = { position: 0 }
   const gone: Array<string> = []

@@ -1,4 +1,4 @@
-/** The defaults as the documents and decisions state them. */
+/** The defaults stated in the documents and decisions. */
 export const documented: Record<string, unknown> = {
   services: [
     "blob-storage",

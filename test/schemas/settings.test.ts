@@ -9,7 +9,7 @@ import { firstViolation, isLoopback } from "#schemas/settings-rules.ts"
 import { given } from "../world/settings-given.ts"
 import { documented } from "./settings-documented.ts"
 
-/** A value of the right type outside the range, for each range that is not of numbers. */
+/** An out-of-range value of the right type, for each range that is not numeric. */
 const outside: Record<string, unknown> = {
   services: ["blob-store"],
   roles: ["gatekeeper"],

@@ -21,7 +21,7 @@ const handlers = HttpApiBuilder.group(Api, "audit", (group) =>
   group.handle("list", listAudit).handle("aggregate", auditAggregate),
 )
 
-/** The counter named by its events, so that a detail is seen. */
+/** Names the counter from its events, so that details are visible. */
 const details = [
   detail({
     part: "test.counter.named",
@@ -42,7 +42,7 @@ const send = Effect.fnUntraced(function* (
   return yield* commands.send(asked, address(Counter, id, command))
 })
 
-/** One commit an hour, 8 to 12 o'clock; each differs from the others in one filter or more. */
+/** One commit an hour, 8 to 12 o'clock; any two differ in at least one filter. */
 const story = Effect.gen(function* () {
   yield* send("a", Count.make({ by: 1 }), { at: hour(8) })
   yield* send("b", Count.make({ by: 2 }), { at: hour(9), actor: "bob", request_id: "request-9" })

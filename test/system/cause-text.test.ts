@@ -1,4 +1,4 @@
-/** What is told of whatever was thrown. */
+/** The text for any thrown value. */
 import { Data } from "effect"
 import { describe, expect, it } from "vitest"
 import { LogUnavailable } from "#events/log.ts"

@@ -1,4 +1,4 @@
-/** `GET /v1/admin/charts`: who may read it, and that it tells the charts as they are. */
+/** `GET /v1/admin/charts`: access control, and an accurate description of the charts. */
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -41,7 +41,7 @@ describe("GET /v1/admin/charts", () => {
     const { charts: told } = Schema.decodeUnknownSync(ChartList)(await answer.json())
     expect(told).toEqual(charts())
     expect(told.map(({ id }) => id)).toEqual([...(await machines()).keys()].toSorted())
-    // Each state but a beginning and a region has its sentence, as docs/lifecycles.md has.
+    // Each state except initial states and regions has a sentence, as in docs/lifecycles.md.
     const silent = told.flatMap(({ id, states }) =>
       states
         .filter(({ name, told, kind }) => told === null && name !== "absent" && kind !== "compound")

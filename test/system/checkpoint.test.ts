@@ -69,7 +69,7 @@ const count = Effect.fnUntraced(function* (id: string, times = 1) {
   }
 })
 
-/** Waits until the log has nothing new to say: the process has acted on it. */
+/** Waits until the process has handled everything in the log. */
 const settled = Effect.gen(function* () {
   for (let i = 0; i < 200; i++) yield* Effect.yieldNow
 })
@@ -83,7 +83,7 @@ const sealed = Effect.gen(function* () {
 
 const ranges = Effect.map(sealed, (all) => all.map(({ from, to }) => [from, to]))
 
-/** The checkpoints follow one another, and their roots are right. */
+/** Asserts that the checkpoints are consecutive, and that their roots are correct. */
 const assertWhole = Effect.gen(function* () {
   const { faults } = yield* verify({ deciders: [Counter, Checkpoint] })
   assert.deepEqual(faults, [])

@@ -12,7 +12,7 @@ import { describeWithServer, temporaryFolder } from "../world/programs/nats.ts"
 import { given } from "../world/settings-given.ts"
 import { count, emptyLog } from "../world/system/sealed.ts"
 
-/** Writes into a read model's file behind its back. */
+/** Modifies the file of a read model from outside. */
 const spoil = (folder: string, ...statements: ReadonlyArray<string>) => {
   const name = readdirSync(folder).find((one) => /^system\.v\d+\.sqlite$/.test(one)) ?? ""
   const file = new Sqlite(join(folder, name))
@@ -33,7 +33,7 @@ const withModel = <A, E>(
     )
   }).pipe(Effect.scoped, Effect.provide(emptyLog))
 
-/** The audit's key of an event: its place. */
+/** The audit's key of an event, derived from its position. */
 const place = (position: number) => ({ place: position * 2 ** 16 })
 
 describe("a read model and its rebuild", () => {
@@ -69,7 +69,7 @@ describe("a read model and its rebuild", () => {
           { table: "system_audit_event", key: place(5), kind: "missing", columns: [] },
           { table: "system_audit_hour", key: { hour: 1 }, kind: "extra", columns: [] },
         ])
-        // What is kept is looked at, not mended.
+        // The difference is reported, not repaired.
         assert.equal((yield* difference).count, 3)
         assert.equal(yield* position, 9)
       }),

@@ -30,7 +30,7 @@ interface Line {
   readonly commit: { readonly prev: string; readonly at: string }
 }
 
-/** The lines of an export and its manifest, as somebody reads them who knows only the guide. */
+/** Parses the lines and manifest of an export using only what the guide documents. */
 const read = (text: string) => {
   const lines = text.trimEnd().split("\n")
   const last = lines.pop() ?? ""

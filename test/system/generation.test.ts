@@ -49,7 +49,7 @@ const story = Effect.gen(function* () {
   return yield* Stream.runCollect((yield* Log).read(""))
 }).pipe(Effect.provide(Layer.fresh(emptyLog)))
 
-/** What a verification says where aggregates are loaded from something else than the walk's. */
+/** The verification result if aggregates are loaded from changed last commits. */
 const loadedFrom = (
   commits: ReadonlyArray<Recorded>,
   change: (lasts: ReadonlyArray<Recorded>) => ReadonlyArray<Recorded>,

@@ -13,7 +13,7 @@ import { count, emptyLog, newKey, sealedStory, settled } from "../world/system/s
 
 const checker = new URL("../../docs/examples/verify-proof.py", import.meta.url).pathname
 
-/** Milliseconds for a check of the checker, on a machine that is busy. */
+/** Time limit for the checker's own checks, in milliseconds, on a busy machine. */
 const check_ms_max = 60_000
 
 const has_python = (() => {
@@ -25,7 +25,7 @@ const has_python = (() => {
   }
 })()
 
-/** What the checker says of a proof. */
+/** The checker's verdict on a proof. */
 const verdict = (proof: unknown, key: string, kept?: string) =>
   Effect.promise(async () => {
     const folder = mkdtempSync(join(tmpdir(), "almanac-proof-"))
@@ -46,7 +46,7 @@ const verdict = (proof: unknown, key: string, kept?: string) =>
 const aggregate = "test.counter.a"
 const sealed = { stream: aggregate, at: 30 }
 
-/** A proof, the key's verifier, and a head that was kept in the middle of the story. */
+/** A proof, the key's verifier, and a head from the middle of the story. */
 const story = Effect.gen(function* () {
   yield* sealedStory
   const kept = (yield* signedHead) ?? ""
@@ -69,7 +69,7 @@ const first = <A>(all: ReadonlyArray<A>): A => {
 /** The same hex with its first digit changed. */
 const bent = (hex: string) => (hex.startsWith("0") ? "1" : "0") + hex.slice(1)
 
-/** The proof with one commit in place of another. */
+/** The proof with one commit replaced. */
 const withCommit = (
   proof: AuditProof,
   index: number,
@@ -136,7 +136,7 @@ const whenChecked = () =>
         assert.deepEqual([said.code, said.err], [0, ""])
         const lines = said.out.trimEnd().split("\n")
         assert.equal(lines.length, proof.commits.length + 1)
-        // Of which aggregate and up to where: a proof of something else is a proof too.
+        // The aggregate and the last commit: a valid proof may be of something else.
         assert.equal(lines[0], `3 ${aggregate} 2026-11-20T03:00:00.000Z Counted`)
         const [name, size] = proof.head.split("\n")
         assert.equal(lines.at(-1), `in the first ${size} commits of ${name}`)
@@ -189,7 +189,7 @@ describe("a proof", () => {
         all.map(({ position }) => position).filter((position) => position <= sealed.at),
       )
       assert.equal(JSON.parse(first(proof.commits).commit).prev, log.hashOf(aggregate))
-      // As many steps as the tree is high, not as there are commits.
+      // At most as many steps as the tree is high, however many commits there are.
       for (const { path } of proof.commits) assert.isAtMost(path.length, 6)
     }).pipe(Effect.provide(emptyLog)),
   )

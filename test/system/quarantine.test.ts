@@ -1,4 +1,4 @@
-/** Commits that no release wrote, in a log in memory: decision 0189. */
+/** Commits that no release wrote, in an in-memory log: decision 0189. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { address, Commands } from "#actors/commands.ts"
@@ -21,7 +21,7 @@ const event = (through: number) => UnreadableAcknowledged.make(acknowledgement(t
 const at = "2026-11-28T00:00:00.000Z"
 const stream = `${Election.name}.one`
 
-/** As a script publishes it by mistake: the envelope is whole. */
+/** Published by a script by mistake; the envelope is valid. */
 const poison: Commit = {
   v: 1,
   actor: "script",
@@ -38,7 +38,7 @@ const withLog = <A, E>(program: Effect.Effect<A, E, Log | Commands>) =>
     Effect.provideService(CommitJudge, judge),
   )
 
-/** Publishes nonsense after the last commit of a stream; answers its position. */
+/** Publishes an invalid commit after the last one of a stream; returns its position. */
 const publish = Effect.fnUntraced(function* (to: string) {
   const log = yield* Log
   const { position = 0 } = (yield* log.tip(to)) ?? {}

@@ -35,11 +35,11 @@ const count = Effect.fnUntraced(function* (by: number) {
   return yield* commands.send(origin, address(Counter, "x", Count.make({ by })))
 })
 
-/** What is not asked for here. */
+/** Operations that these tests do not use. */
 const no_dump = Effect.succeed({})
 const no_difference = Effect.die(new Error("not asked for"))
 
-/** A read model that stands at 1, whose rebuild ends as `rebuild` says. */
+/** A read model at position 1, whose rebuild has the given result. */
 const standing = (rebuild: Operated["rebuild"]): Operated => ({
   part: "test",
   position: Effect.succeed(1),

@@ -15,7 +15,7 @@ import {
 } from "#actors/system/tree.ts"
 import { digest, sha256 } from "#journal"
 
-/** As RFC 9162 section 2.1.1 says it, over all leaves again each time. */
+/** RFC 9162 section 2.1.1, recomputed over all leaves on each call. */
 const naiveRoot = (leaves: ReadonlyArray<Uint8Array>): Uint8Array => {
   if (leaves.length === 0) return digest(new Uint8Array())
   const [only] = leaves
@@ -93,7 +93,8 @@ describe("the tree over the log", () => {
           const naive = naiveRoot(leaves.slice(from, to))
           assert.equal(hexOf(roots[i] ?? new Uint8Array()), hexOf(naive))
         }
-        // What is not beyond the smaller tree is all of it, but where the root itself is known.
+        // The ranges within the smaller tree cover all of it, except when its root is already
+        // known.
         const covered = ranges.filter(({ to }) => to <= before)
         const width = covered.reduce((sum, { from, to }) => sum + to - from, 0)
         assert.include([0, before], width)

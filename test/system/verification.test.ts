@@ -15,7 +15,7 @@ import { changed, tamperedLog } from "../world/system/tampered-log.ts"
 const deciders = [Counter, Checkpoint]
 const commits_made = 40
 
-/** A log of two counters with a checkpoint about every ten commits. */
+/** A log of two counters with a checkpoint after about every ten commits. */
 const written: Effect.Effect<ReadonlyArray<Recorded>> = Effect.gen(function* () {
   const commands = yield* Commands
   const log = yield* Log
@@ -36,7 +36,7 @@ const written: Effect.Effect<ReadonlyArray<Recorded>> = Effect.gen(function* () 
 const check = (commits: ReadonlyArray<Recorded>, faults_max = 100) =>
   Effect.provide(verify({ deciders, faults_max }), tamperedLog(commits))
 
-/** The log after `change` took one commit, the nth of its stream, for others. */
+/** The log after `change` replaced one commit, the nth of its stream, with others. */
 const tampered = Effect.fnUntraced(function* (
   stream: string,
   nth: number,
@@ -139,7 +139,7 @@ describe("a tampered log", () => {
       assert.include(chain?.expected, `the commit at ${target.position}`)
       assert.include(chain?.found, target.hash)
       assert.equal(ofKind(found.faults, "checkpoint")?.stream, checkpoint_stream)
-      // One cause, one fault of each kind: nothing that follows is blamed.
+      // One cause yields one fault of each kind: later commits are not reported.
       assert.equal(found.fault_count, 3)
     }),
   )
@@ -317,7 +317,7 @@ describe("a forged checkpoint", () => {
       const faults = found.faults.filter(({ kind }) => kind === "checkpoint")
       assert.equal(faults[0]?.position, target.position)
       assert.include(faults[0]?.found, "f".repeat(64))
-      // The next two hold the forged commit itself, and so have another root: once.
+      // The next two cover the forged commit itself, so their root differs too: reported once.
       assert.isAtMost(faults.length, 2)
     }),
   )

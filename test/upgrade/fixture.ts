@@ -1,4 +1,4 @@
-/** What the release before left: its log, its read models, and how it described its events. */
+/** Data of the previous release: its log, its read models, and its event schemas. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
@@ -22,7 +22,7 @@ export interface Line {
 
 const unzipped = (path: string) => gunzipSync(readFileSync(path)).toString()
 
-/** Without a time in its head, so that the same text is the same file. */
+/** Has no timestamp in its header, so that the same text gives the same file. */
 const zipped = (text: string) => gzipSync(text, { level: 9 })
 
 export const readLog = (): ReadonlyArray<Line> =>
@@ -33,21 +33,21 @@ export const readLog = (): ReadonlyArray<Line> =>
 
 export const readExpected = (): Tables => JSON.parse(unzipped(expected_file))
 
-/** The events of a kind of aggregate as a JSON Schema. */
+/** The events of one kind of aggregate, as a JSON Schema. */
 export interface Kind {
   readonly schema: Form
   readonly definitions: Readonly<Record<string, Form>>
-  /** The version of its machine, which snapshots tell. */
+  /** The version of its machine, as in snapshots. */
   readonly machine: number
 }
 
-/** What a release says of its events. */
+/** A release's description of its events. */
 export interface Schemas {
-  /** By kind of aggregate, as they are in the log. */
+  /** By kind of aggregate, as stored in the log. */
   readonly events: Readonly<Record<string, Kind>>
   /** Versions by service. */
   readonly read_models: Readonly<Record<string, number>>
-  /** By subject, as `docs/events.schema.json` has them. */
+  /** By subject, as in `docs/events.schema.json`. */
   readonly published: Readonly<Record<string, Promised>>
 }
 

@@ -1,4 +1,4 @@
-/** A node of this release and one of the release before, over a real link, either way. */
+/** A node of this release and one of the previous release over a real link, in both directions. */
 import assert from "node:assert/strict"
 import { spawn } from "node:child_process"
 import { copyFileSync } from "node:fs"
@@ -29,10 +29,10 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
-/** Copies as JSON has them: times as texts. */
+/** Copies in JSON form, with times as strings. */
 type Told = ReadonlyArray<Readonly<Record<string, unknown>> | null>
 
-/** What the older node says after it has asked all that it can. */
+/** The older node's results after all its requests. */
 interface Asked {
   readonly created: ReadonlyArray<boolean>
   readonly had: Told
@@ -111,7 +111,7 @@ describePrevious("a link to a node of the release before", (place) => {
     const order = orderOf(bytes)
     await peers.send(old, order, [bytes], "put", 5000)
     const later = { ...order, put_at: order.created_at + 5n }
-    // It keeps the older copy, which a deletion from between the two takes.
+    // It keeps the older copy, which a deletion between the two times would remove.
     assert.equal(await codeOf(peers.send(old, later, [bytes], "put", 5000)), "UNAVAILABLE")
     assert.equal(await codeOf(peers.renew(old, order.id, later.put_at, 5000)), "UNAVAILABLE")
     assert.equal(await codeOf(peers.ringVersion(old)), "UNAVAILABLE")

@@ -1,6 +1,6 @@
 /**
- * A log that the release before wrote over all five services, read by this one: whole, shown by
- * the same read models, and written on. `node test/upgrade/renew.ts` makes it anew at a release.
+ * A log of the previous release with all five services, read by this release: intact, with the same
+ * read models, and writable. `node test/upgrade/renew.ts` recreates it for a release.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema, Stream } from "effect"
@@ -32,10 +32,10 @@ const expected = readExpected()
 
 const byName = (one = "", other = "") => (one < other ? -1 : 1)
 
-/** Tables of the release before that are gone on purpose, or are the machinery's own. */
+/** Tables of the previous release that were removed intentionally, or that are internal. */
 const dropped: ReadonlySet<string> = new Set(["checkpoint"])
 
-/** The log as the release before left it, commit by commit. */
+/** The log of the previous release, commit by commit. */
 const written = Effect.gen(function* () {
   const log = yield* Log
   const lasts = new Map<string, number>()
@@ -50,7 +50,7 @@ const written = Effect.gen(function* () {
 const withLog = <A, E>(program: Effect.Effect<A, E, Log | Commands>) =>
   program.pipe(Effect.provide(Layer.fresh(Layer.provideMerge(host, logMemory))), Effect.orDie)
 
-/** What a read model makes of the commits, beside what that of the release before made of them. */
+/** Compares a read model's tables for these commits with those of the previous release. */
 const compare = Effect.fnUntraced(function* <Tables>(
   blueprint: Blueprint<Tables>,
   commits: ReadonlyArray<Recorded>,
@@ -81,7 +81,7 @@ const streamOf = (kind: string) => {
   return parseStream(found?.stream ?? "").id
 }
 
-/** Deletes the policy that the stream tells of. */
+/** Deletes the policy of this stream. */
 const deletionOf = (id: string) => {
   const events = lines
     .filter(({ stream }) => stream.endsWith(`.policy.${id}`))

@@ -1,6 +1,6 @@
 /**
- * What a newer release has written, met by this one while both run: what it knows goes on, and what
- * it does not know is left to the other.
+ * Data of a newer release, read by this release while both run: it processes what it knows, and
+ * leaves the rest to the other.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
@@ -41,12 +41,12 @@ const join = Effect.fnUntraced(function* (name: string, node_id: string) {
   return yield* commands.send(origin, address(Cluster, name, joining(node_id)))
 })
 
-/** An event as the log has it. */
+/** An event as stored in the log. */
 interface Told extends Message {
   readonly [field: string]: unknown
 }
 
-/** Another release's commit behind the last one of a cluster. */
+/** Appends a commit of another release to a cluster's stream. */
 const byNewer = Effect.fnUntraced(function* (
   name: string,
   events: ReadonlyArray<Told>,
@@ -62,7 +62,7 @@ const byNewer = Effect.fnUntraced(function* (
   yield* log.append([{ stream, expected: position, commit: next }])
 })
 
-/** An event that no schema of this release has. */
+/** An event type unknown to this release. */
 const unknown = { type: "NodePainted", node_id: "a", color: "red" }
 
 const rowsOf = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Tables>, table: string) {
@@ -148,7 +148,7 @@ describe("events of a newer release", () => {
         const log = yield* Log
         const before = yield* log.load("blob-storage.cluster.one")
         yield* byNewer("one", [unknown], (snapshot) => ({ ...snapshot, machine: newer }))
-        // The newer release goes on with a snapshot that this one can read.
+        // The newer release continues with a snapshot that this one can read.
         const joined = { type: "NodeChanged", node_id: "a", address: "127.0.0.1:2" }
         yield* byNewer("one", [{ ...joined, capacity_bytes: "1", weight_percent: 100 }], () => {
           if (before === undefined) throw new Error("there was a commit")

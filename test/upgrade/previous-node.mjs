@@ -1,6 +1,6 @@
 /**
- * A node of the release before, in whose folder this runs: it says at which port it answers, and
- * asks whom it is told on standard input. What it finds it says in JSON, a line each.
+ * A node of the previous release, running in that release's folder: it reports its port, and sends
+ * requests to the nodes named on standard input. It prints each result as a line of JSON.
  */
 import { once } from "node:events"
 import { createServer } from "node:http"
@@ -53,7 +53,7 @@ const orderOf = (bytes, created_at) => {
   }
 }
 
-/** Everything that a node of that release asks another. */
+/** Every request that a node of that release sends to another. */
 const askAll = async (address) => {
   const calls = peerCalls({ cluster: "almanac", secret, node_id: "old" })
   const peers = peersLink(calls)

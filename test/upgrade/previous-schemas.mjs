@@ -1,6 +1,6 @@
 /**
- * The release before, in whose folder this runs, says how its events look in the log, and which
- * versions its machines and its read models have, as JSON.
+ * Running in the folder of the previous release, prints its event schemas, and the versions of its
+ * machines and read models, as JSON.
  */
 import { Schema } from "effect"
 import { blueprint as blob_storage } from "#projections/blob-storage/blueprint.ts"
@@ -8,7 +8,7 @@ import { blueprint as capital_pressure } from "#projections/capital-pressure/blu
 import { blueprint as share_protection } from "#projections/share-protection/blueprint.ts"
 import { blueprint as system } from "#projections/system/blueprint.ts"
 
-// Where releases have it, the newest first.
+// Its location by release, newest first.
 const { deciders } = await import("#server/aggregate-kinds.ts").catch(
   () => import("#verbs/audit-kinds.ts"),
 )
@@ -16,7 +16,7 @@ const kinds = deciders.map(({ name, event, save, initialState }) => [
   name,
   { ...Schema.toJsonSchemaDocument(event), machine: save(initialState).machine },
 ])
-// A release from before there were webhooks has none of this.
+// A release without webhooks has no such model.
 const webhook = await import("#projections/system/webhook-model.ts").catch(() => undefined)
 const webhooks = webhook === undefined ? [] : [webhook.blueprint]
 const models = [blob_storage, share_protection, capital_pressure, system([]), ...webhooks]

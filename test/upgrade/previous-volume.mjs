@@ -1,6 +1,6 @@
 /**
- * The release before, in whose folder this runs, opens the volume in the folder that it is given,
- * puts one blob into it and closes it; it says in a line of JSON what it found.
+ * Running in the folder of the previous release, opens the volume in the given folder, puts one
+ * blob into it and closes it; prints what it found as a line of JSON.
  */
 import { openVolume } from "#adapters/volume-engine.ts"
 
@@ -20,7 +20,7 @@ const order = {
   origin: { actor: "old", request_id: "r", correlation_id: "c" },
 }
 
-/** Blobs that come back as they were put, of all that it has. */
+/** The blobs that are read back intact, out of all in the volume. */
 const readAll = async (engine) => {
   const { copies } = await engine.copies("", "", 1000)
   let whole = 0

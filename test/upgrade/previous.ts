@@ -1,7 +1,7 @@
 /**
- * The release before this one, taken out of the repository's history and run beside it, with the
- * packages of this one. Where the history is not there, as in a shallow clone, its tests are
- * skipped with one line.
+ * The previous release, extracted from the repository's history and run next to this one, with the
+ * packages of this one. Without the history, as in a shallow clone, its tests are skipped with one
+ * line.
  */
 import { execFileSync } from "node:child_process"
 import { mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs"
@@ -13,9 +13,9 @@ import { describeAbsent } from "../world/programs/absent.ts"
 const root = dirname(dirname(import.meta.dirname))
 
 /**
- * The commit that the release before was made of: the last one in which copies were told without
- * the time of their last put. Whoever releases sets the release here, and renews what
- * `test/upgrade/renew.ts` makes of it (decision 0148).
+ * The commit of the previous release: the last one whose nodes send copies without the time of
+ * their last put. At each release, set it here and renew the output of `test/upgrade/renew.ts`
+ * (decision 0148).
  */
 const previous_commit = "246ef9b050715813fc473edd0b10c8bca7c3d59b"
 
@@ -33,7 +33,7 @@ const has_history = (() => {
   }
 })()
 
-/** A new folder with the release before, ready to run. */
+/** A new folder with the previous release, ready to run. */
 export const takeOut = () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "almanac-previous-")))
   execFileSync("tar", ["-x", "-C", folder], { input: git("archive", previous_commit) })
@@ -41,7 +41,7 @@ export const takeOut = () => {
   return folder
 }
 
-/** Tests beside the release before, which is in the folder that `place` answers. */
+/** Tests against the previous release, whose folder `place` returns. */
 export const describePrevious = (name: string, tests: (place: () => string) => void) => {
   if (!has_history) {
     const why = "The release before is not in this clone: git fetch --unshallow."

@@ -1,7 +1,7 @@
 /**
- * `node test/upgrade/renew.ts`: runs the release that `previous.ts` names over all five services,
- * and keeps its log, its read models and its events' schemas as what later releases are tested
- * with. Whoever releases does it once; it needs the repository's history and what the tests need.
+ * `node test/upgrade/renew.ts`: runs the release that `previous.ts` names with all five services,
+ * and stores its log, read models and event schemas as test data for later releases. Run it once
+ * per release; it needs the repository's history and the test dependencies.
  */
 import assert from "node:assert/strict"
 import { execFileSync } from "node:child_process"
@@ -26,7 +26,7 @@ import { workOn, workPlan, workSettings } from "./work.ts"
 const start_ms_max = 120_000
 /** The stream of a log's first generation. */
 const log_stream = "ALMANAC_LOG"
-/** One metric, a value each week: all that there are would be ten megabytes of log. */
+/** One metric with weekly values: all metrics would be ten megabytes of log. */
 const metric = "nfci"
 const weeks = 30
 const first_day = Date.UTC(2026, 0, 2)
@@ -40,7 +40,7 @@ const metricFile = () => {
   return ["date,value", ...rows, ""].join("\n")
 }
 
-/** A share that is backed up, by hand and by a policy, and restored. */
+/** A share that is backed up, manually and by a policy, and restored. */
 const backUp = Effect.fnUntraced(function* (server: Server) {
   const bucket = yield* (yield* testRadosgw).bucket()
   yield* Effect.promise(async () => {
@@ -61,7 +61,7 @@ const backUp = Effect.fnUntraced(function* (server: Server) {
   })
 })
 
-/** Every commit of the log in this folder, which nobody else has open. */
+/** Every commit of the log in this folder, which no other process has open. */
 const readAll = (data_dir: string) =>
   Effect.gen(function* () {
     const log = yield* Log
@@ -76,7 +76,7 @@ const readAll = (data_dir: string) =>
     ),
   )
 
-/** How that release's events look, in its log and to its subscribers. */
+/** The event schemas of that release, for its log and its subscribers. */
 const schemasOf = (place: string): Schemas => {
   const script = "previous-schemas.mjs"
   copyFileSync(join(import.meta.dirname, script), join(place, script))

@@ -1,14 +1,14 @@
-/** Read models of two releases: what both keep, row by row. */
+/** Read models of two releases: compares the data that both keep, row by row. */
 
-/** Rows as JSON, by table, by the name of a file. */
+/** Rows as JSON, by table, by file name. */
 export type Tables = Readonly<Record<string, Readonly<Record<string, ReadonlyArray<string>>>>>
 
 type Row = Readonly<Record<string, unknown>>
 
-/** The machinery's own: where a read model stands. */
+/** Internal tables: the position of a read model. */
 const own: ReadonlySet<string> = new Set(["checkpoint"])
 
-/** The rows with these columns only, sorted. */
+/** The rows reduced to these columns, sorted. */
 export const rowsOf = (rows: ReadonlyArray<string>, columns: ReadonlyArray<string>) =>
   rows
     .map((text): Row => JSON.parse(text))
@@ -17,10 +17,10 @@ export const rowsOf = (rows: ReadonlyArray<string>, columns: ReadonlyArray<strin
 
 const columnsOf = (rows: ReadonlyArray<string>) => Object.keys(JSON.parse(rows[0] ?? "{}"))
 
-/** `blob-storage` of `blob-storage.v2.sqlite`. */
+/** For example, `blob-storage` for `blob-storage.v2.sqlite`. */
 const serviceOf = (file: string) => file.split(".")[0] ?? ""
 
-/** The tables of each service in which the two do not agree, where both have them. */
+/** The tables of each service that differ, among those that both have. */
 export const differences = (one: Tables, other: Tables): ReadonlyArray<string> =>
   Object.entries(one).flatMap(([file, tables]) => {
     const found = Object.entries(other).find(([name]) => serviceOf(name) === serviceOf(file))

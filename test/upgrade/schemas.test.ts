@@ -1,7 +1,7 @@
 /**
- * The rule of an upgrade, of schemas: what the release before wrote into its log is still an event,
- * and what it promised to subscribers still holds. `node test/upgrade/renew.ts` renews what both
- * are compared with, at a release.
+ * The upgrade rule for schemas: events in the previous release's log are still valid, and its
+ * guarantees to subscribers still hold. `node test/upgrade/renew.ts` renews the data for both
+ * comparisons at a release.
  */
 import { Schema } from "effect"
 import { assert, describe, it } from "vitest"
@@ -24,7 +24,7 @@ const now = new Map(
   deciders.map(({ name, event, save, initialState }): readonly [string, Kind] => {
     const { schema, definitions } = Schema.toJsonSchemaDocument(event)
     const { machine } = save(initialState)
-    // The library's own types are of any JSON Schema.
+    // The library's own types cover any JSON Schema.
     return [
       name,
       { schema: schema as Form, definitions: definitions as Kind["definitions"], machine },
@@ -33,14 +33,14 @@ const now = new Map(
 )
 
 /**
- * Kinds whose events the release before cannot all decode, without another version of their
- * machine: it would take them for commits that no release wrote (decision 0189).
+ * Kinds with events that the previous release cannot decode, although their machine's version is
+ * unchanged: it would take them for commits that no release wrote (decision 0189).
  */
 const unraised = (before: Readonly<Record<string, Kind>>, after: ReadonlyMap<string, Kind>) =>
   Object.entries(before).flatMap(([name, { schema, machine }]) => {
     const kind = after.get(name)
     if (kind === undefined || kind.machine > machine) return []
-    // Fields that it does not know it does not see.
+    // A release ignores fields that it does not know.
     const wider = faults(kind.schema, schema).filter((fault) => !fault.endsWith(" is gone"))
     const has_more = typesIn(kind.schema).difference(typesIn(schema)).size > 0
     return has_more || wider.length > 0 ? [name] : []
@@ -92,11 +92,11 @@ const shown: ReadonlyArray<Shown> = [
       return { service, version, parts: projections.map(({ part }) => part) }
     },
   ),
-  // The audit lists events of any type; it reads what some of them tell beyond their commits.
+  // The audit lists events of any type; for some it also reads fields beyond the commit's own.
   { ...system(details), parts: details.map(({ part }) => part) },
 ]
 
-/** Read models of kinds that have grown, with no other version than they had. */
+/** Read models whose version is unchanged although their kinds have grown. */
 const stale = (
   grown: ReadonlyArray<string>,
   models: ReadonlyArray<Shown>,

@@ -1,7 +1,7 @@
 /**
- * A rolling upgrade: a process of the release before and one of this, over one bus, log and blob
- * cluster. Commands go through both, each shows what the other did, and the older one is exchanged
- * on its own data folder.
+ * A rolling upgrade: a process of the previous release and one of this release share a bus, a log
+ * and a blob cluster. Commands go through both, each shows the other's changes, and the older one
+ * is replaced on its own data folder.
  */
 import assert from "node:assert/strict"
 import { afterAll, it } from "vitest"
@@ -53,7 +53,7 @@ const put = async (client: Client, bytes: Uint8Array) => {
   assert(answer.status < 300, shown(answer))
 }
 
-/** Asks for a target that waits for its trust: a command, and nothing outside. */
+/** Registers a target that waits for its trust: a command without external calls. */
 const register = async (client: Client, name: string) => {
   const answer = await client.ask("POST", "/v1/targets", {
     headers: { "content-type": "application/json", "idempotency-key": `key-${name}` },
@@ -74,7 +74,7 @@ const clientsOf = (deployment: Deployment, { url }: Server) => ({
 })
 type Clients = ReturnType<typeof clientsOf>
 
-/** What one does the other shows, in turns; of `part` targets are named. */
+/** Each in turn shows what the other did; `part` is part of the targets' names. */
 const workBoth = async (part: string, one: Clients, other: Clients) => {
   for (let n = 0; n < rounds; n++) {
     const [here, there] = n % 2 === 0 ? [one, other] : [other, one]
@@ -84,7 +84,7 @@ const workBoth = async (part: string, one: Clients, other: Clients) => {
     const made = await register(here.member, `target-${part}-${n}`)
     const found = await readTarget(there.member, made.id, made.position)
     assert.equal(found.status, 200, shown(found))
-    // Put again where the other has it: the two releases tell each other in different words.
+    // Put again on the other one: the two releases encode their messages differently.
     await put(there.blob, bytes)
     await reads(here.blob, bytes)
   }
@@ -120,7 +120,7 @@ describePrevious("this release beside the one before", (place) => {
       await Promise.all([untilBoth(before.blob), untilBoth(now.blob)])
       await workBoth("first", before, now)
 
-      // Every event that only this release knows of reaches the older one too.
+      // Every event type that only this release has also reaches the older one.
       const hook = await now.admin.ask("POST", "/v1/webhooks", {
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ url: "https://hooks.example.org/", types: ["blob_stored"] }),

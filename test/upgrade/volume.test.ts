@@ -1,4 +1,4 @@
-/** A volume that this release wrote, opened by the release before, and the other way round. */
+/** A volume of this release, opened by the previous release, and vice versa. */
 import assert from "node:assert/strict"
 import { execFileSync } from "node:child_process"
 import { copyFileSync } from "node:fs"

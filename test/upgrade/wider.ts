@@ -1,6 +1,6 @@
 /**
- * Whether whatever one JSON Schema lets through another lets through as well, and what must not go
- * of it is still there: for schemas as ours are made, and strict where it does not know a form.
+ * Whether a JSON Schema accepts everything that another one accepts, and still requires its
+ * required fields: for schemas in our style, and strict about unknown forms.
  */
 
 /** A part of a JSON Schema. */
@@ -15,20 +15,20 @@ export interface Form {
   readonly [key: string]: unknown
 }
 
-/** Words, which say nothing of what is let through. */
+/** Annotations, which do not affect validation. */
 const words: ReadonlySet<string> = new Set(["description", "title", "examples", "default"])
 
-/** What is compared by its size: from the first kind less is wider, from the other more is. */
+/** Limits: for the first group, a smaller value is wider; for the second, a larger one. */
 const least: ReadonlySet<string> = new Set(["minimum", "minLength", "minItems", "minProperties"])
 const most: ReadonlySet<string> = new Set(["maximum", "maxLength", "maxItems", "maxProperties"])
 
-/** The parts of an `allOf` beside the rest; where two say the same word, the last is taken. */
+/** The schema with its `allOf` parts merged in; for a repeated keyword, the last value wins. */
 const flat = (form: Form): Form => {
   const { allOf = [], ...rest } = form
   return Object.assign({}, ...allOf.map(flat), rest)
 }
 
-/** Whether a limit lets through no less than another did. */
+/** Whether a limit accepts at least as much as before. */
 const isWide = (key: string, before: unknown, after: unknown) => {
   if (after === undefined) return true
   if (typeof before === "number" && typeof after === "number") {
@@ -91,7 +91,7 @@ const oneFaults = (before: Form, after: Form, at: string): ReadonlyArray<string>
   ]
 }
 
-/** The types of message that it lets through. */
+/** The message types that the schema accepts. */
 export const typesIn = (form: Form): ReadonlySet<string> =>
   new Set(
     alternatives(flat(form)).flatMap(({ properties }) =>
@@ -99,7 +99,7 @@ export const typesIn = (form: Form): ReadonlySet<string> =>
     ),
   )
 
-/** What `before` let through and `after` does not, or what had to be there and has not. */
+/** What `before` accepts and `after` rejects, or what was required and no longer is. */
 export const faults = (before: Form, after: Form, at = ""): ReadonlyArray<string> => {
   const now = alternatives(flat(after))
   return alternatives(flat(before)).flatMap((one) => {

@@ -1,6 +1,6 @@
 /**
- * What a server of any release is given to do, so that its log has something of each service: over
- * HTTP and by its own verbs, as its users do it.
+ * Work for a server of any release, so that its log has data of each service: over HTTP and by its
+ * own commands, as users do it.
  */
 import assert from "node:assert/strict"
 import sharp from "sharp"
@@ -13,7 +13,7 @@ import type { Server } from "../world/server/server.ts"
 const leaf_side = 96
 const web_key = "a-key-of-the-test"
 
-/** The settings that it needs: a registry of the test's own. */
+/** The required settings: the test's own registry. */
 export const workSettings = ({ url }: FakeRegistry) => ({
   FMCSA_WEB_KEY: web_key,
   ALMANAC_CARRIER__REGISTRY_URL: url,
@@ -26,7 +26,7 @@ export const workPlan = {
     mc % 2 === 0 ? [{ mc, dot: mc, name: `HAULAGE ${mc}`, active: true, carrier_only: true }] : [],
 }
 
-/** Of `round` everything is named, so that each round is another. */
+/** All names include `round`, so that rounds differ. */
 export const workOn = async ({ url, credentials }: Server, round: number) => {
   const blobs = connect(url, credentials.blob.token)
   try {

@@ -1,4 +1,6 @@
-/** The page's idea of what the API answers is the API's own: held by the compiler, in both ways. */
+/**
+ * The page's response types match those of the API in both directions, as checked by the compiler.
+ */
 import { Schema } from "effect"
 import { describe, expect, expectTypeOf, it } from "vitest"
 import * as served from "#schemas/capital-pressure/dashboard.ts"

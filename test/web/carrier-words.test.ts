@@ -1,4 +1,4 @@
-/** What the page of carrier search works out by itself: ranges, pace, the file. */
+/** Computations of the carrier search page: ranges, rate, the file. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { mc_number_max } from "#schemas/carrier-search/carrier.ts"
@@ -7,7 +7,7 @@ import { csvOf } from "../../web/carrier-search/csv.ts"
 import * as range from "../../web/carrier-search/range.ts"
 import { addSample, duration, rateOf, timeLeft } from "../../web/carrier-search/rate.ts"
 
-/** What a CSV file or a spreadsheet could take for something else. */
+/** Characters that a CSV file or a spreadsheet could misinterpret. */
 const odd_signs = [
   "=",
   "+",

@@ -1,4 +1,4 @@
-/** The page of carrier search in a real Chromium, on the files that are served. */
+/** The carrier search page in a real Chromium, from the served files. */
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { buildIfNeeded, filesOf, sizeOf } from "../world/web/built.ts"
@@ -10,7 +10,7 @@ import type { CarrierServed } from "../world/web/carriers/served.ts"
 import { answering, serveCarriers, someNames, sources } from "../world/web/carriers/served.ts"
 import { describeWithChromium, launch } from "../world/web/chromium.ts"
 
-/** What it may weigh in all, compressed. Source: issue 6, point 4. */
+/** Maximum total size, compressed. Source: issue 6, point 4. */
 const page_bytes_max = 40_000
 
 buildIfNeeded()

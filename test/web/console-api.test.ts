@@ -1,4 +1,4 @@
-/** What the server answers has the shapes that the console reads: held by the compiler. */
+/** Server responses have the shapes that the console reads, as checked by the compiler. */
 import { expectTypeOf, it } from "vitest"
 import type { ReadModelList } from "#gateway/system/apis/read-models.ts"
 import type { ClusterMetrics } from "#schemas/blob-storage/cluster.ts"
@@ -13,7 +13,7 @@ import type * as audit from "#schemas/system/audit.ts"
 import type { Chart } from "#schemas/system/chart.ts"
 import type * as page from "../../web/console/api.ts"
 
-/** As JSON has it: 64-bit numbers as numbers, or as text where settings say so. */
+/** The JSON form: 64-bit integers as numbers, or as strings if so configured. */
 type Wire<Value> = Value extends bigint
   ? number | string
   : Value extends string | number

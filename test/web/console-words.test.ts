@@ -1,4 +1,4 @@
-/** What the console works out by itself: charts, ways, fields, alerts, words. No browser. */
+/** Computations of the console: charts, transitions, fields, alerts, texts. No browser. */
 import { describe, expect, it } from "vitest"
 import { charts } from "#server/charts.ts"
 import { alertsOf, readinessOf } from "../../web/console/alerts.ts"
@@ -52,7 +52,7 @@ describe("the drawing of a chart", () => {
           else expect(other.y).toBeGreaterThan(one.y)
         }
       }
-      // Each way that leads somewhere is drawn, or stands in the box that it does not leave.
+      // Each transition to another state is drawn; a self-transition is listed in its state's box.
       const drawn = new Set([
         ...links.flatMap(({ transitions }) => transitions),
         ...boxes.flatMap(({ self_transitions }) => self_transitions),
@@ -82,7 +82,7 @@ describe("the drawing of a chart", () => {
     expect(y("b")).toBeLessThan(y("c"))
     const back = links.get("ca") ?? []
     expect(back[0]?.y).toBeGreaterThan(back.at(-1)?.y ?? Number.NaN)
-    // Its words stand beside where it begins.
+    // Its label is next to its start.
     expect(texts.get("ca")?.y).toBeGreaterThan(y("b"))
   })
 })
@@ -225,7 +225,7 @@ describe("what is said", () => {
     expect(instant("2026-11-20")).toBe("2026-11-20T00:00:00Z")
     expect(instant("2026-11-20 14:00")).toBe("2026-11-20T14:00:00Z")
     expect(instant("2026-11-20T14:00:05.25Z")).toBe("2026-11-20T14:00:05.25Z")
-    // The server says what is wrong with it.
+    // The server reports what is wrong with it.
     expect(instant("yesterday")).toBe("yesterday")
   })
 
@@ -239,7 +239,7 @@ describe("what is said", () => {
   })
 
   it("of a past at a position between two commits: the one before", () => {
-    const past = { commits: canned.past } as Parameters<typeof indexAt>[0] // all that it reads
+    const past = { commits: canned.past } as Parameters<typeof indexAt>[0] // All it reads.
     expect([undefined, 1, 10, 16, 99].map((at) => indexAt(past, at))).toEqual([4, 0, 0, 2, 4])
   })
 

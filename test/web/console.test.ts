@@ -1,4 +1,4 @@
-/** The operators' console in a real Chromium, on the files that are served. */
+/** The operators' console in a real Chromium, from the served files. */
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { buildIfNeeded, filesOf, sizeOf } from "../world/web/built.ts"
@@ -9,7 +9,7 @@ import { describeConsoleLook } from "../world/web/console/look.ts"
 import { type ConsoleServed, serveConsole } from "../world/web/console/served.ts"
 import { describeConsoleViews } from "../world/web/console/views.ts"
 
-/** Seven views weigh less than a picture. */
+/** Seven views together, less than a picture. */
 const page_bytes_max = 40_000
 
 buildIfNeeded()

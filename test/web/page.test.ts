@@ -1,4 +1,4 @@
-/** The dashboard's page in a real Chromium, on the files that are served and canned answers. */
+/** The dashboard's page in a real Chromium, with the served files and canned responses. */
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { describeAccess } from "../world/web/access.ts"
@@ -10,7 +10,7 @@ import { describeLook } from "../world/web/look.ts"
 import { type Served, serve } from "../world/web/served.ts"
 import { describeStates } from "../world/web/states.ts"
 
-/** What the page may weigh in all, compressed. Source: issue 5, point 6. */
+/** Maximum total size of the page, compressed. Source: issue 5, point 6. */
 const page_bytes_max = 90_000
 
 buildIfNeeded()

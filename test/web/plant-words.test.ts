@@ -1,4 +1,4 @@
-/** Class names and chances as the page of plant disease prediction says them. */
+/** Class names and probabilities as the plant disease page displays them. */
 import { describe, expect, it } from "vitest"
 import { classText, probabilityText } from "../../web/plant-disease/class-name.ts"
 

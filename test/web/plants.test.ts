@@ -1,4 +1,4 @@
-/** The page of plant disease prediction in a real Chromium, on the files that are served. */
+/** The plant disease page in a real Chromium, from the served files. */
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { buildIfNeeded, filesOf, sizeOf } from "../world/web/built.ts"
@@ -8,7 +8,7 @@ import { describePlantLook } from "../world/web/plants/look.ts"
 import { describePlantPhotos } from "../world/web/plants/photos.ts"
 import { blighted, type PlantServed, real_model, servePlants } from "../world/web/plants/served.ts"
 
-/** As the other pages of a form and its answer. Source: issue 6, point 4. */
+/** As for the other pages with a form and a result. Source: issue 6, point 4. */
 const page_bytes_max = 40_000
 
 buildIfNeeded()

@@ -1,4 +1,6 @@
-/** What the page takes away of a photo to show it as a network sees it that turns none. */
+/**
+ * Data that the page strips from a photo, to show it as a network sees it that ignores orientation.
+ */
 import sharp from "sharp"
 import { describe, expect, it } from "vitest"
 import { withoutExif } from "../../web/plant-disease/strip-exif.ts"

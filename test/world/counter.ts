@@ -1,4 +1,6 @@
-/** A small aggregate for tests of the machinery: it counts to a limit, and closes at a time. */
+/**
+ * A small aggregate for tests of the framework: it counts to a limit, and closes at a given time.
+ */
 import { Schema } from "effect"
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
@@ -61,7 +63,7 @@ export const Counter = decider({
   event: CounterEvent,
   rejection: CounterFull,
   propose: {
-    // Nothing to count is nothing that happened.
+    // Counting zero produces no event.
     Count: ({ by }) => (by === 0 ? [] : [Counted.make({ by })]),
     CloseAt: ({ due }) => [ClosePlanned.make({ due })],
     Close: () => [Closed.make({})],

@@ -1,4 +1,4 @@
-/** The interfaces of all services and of the process. */
+/** The APIs of all services and of the process. */
 import type { HttpApi } from "effect/http-api"
 import { BlobApi } from "#gateway/blob-storage/apis/blobs.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/apis/cluster.ts"
@@ -11,7 +11,7 @@ import { SystemApi } from "#gateway/system/apis/api.ts"
 import { HealthApi } from "#gateway/system/apis/health.ts"
 import { OperationsApi } from "#gateway/system/apis/operations.ts"
 
-/** With share protection in this shape. */
+/** With this shape of share protection. */
 export const apisOf = (shape: typeof shape_a): ReadonlyArray<HttpApi.Constraint> => [
   served(shape).api,
   BlobStorageApi,

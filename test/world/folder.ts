@@ -1,4 +1,4 @@
-/** Real folders for a test, gone with its scope. */
+/** Real folders for a test, deleted with its scope. */
 import {
   chmod,
   lstat,
@@ -37,7 +37,7 @@ export const writeTree = (root: string, tree: Tree) =>
 
 export const folderOf = (tree: Tree) => Effect.tap(emptyFolder, (path) => writeTree(path, tree))
 
-/** What is in a folder; folders that are not empty show in their files' paths only. */
+/** The contents of a folder; nonempty folders appear only in the paths of their files. */
 export const readTree = (root: string) =>
   Effect.promise(async () => {
     const tree: Record<string, string | null> = {}

@@ -1,4 +1,4 @@
-/** Serves an API behind the front door on a free port, with callers made up for the test. */
+/** Serves an API behind the gateway on a free port, with callers invented for the test. */
 import { connect } from "node:net"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Exit, Layer, Logger, Redacted, References, Scope } from "effect"
@@ -26,10 +26,10 @@ const defaultsOf = (group: Group): Record<string, unknown> =>
     }),
   )
 
-/** Some settings by section; the rest is as declared. */
+/** Some settings by section; the others have their defaults. */
 export type Given = { readonly [Section in keyof Settings]?: Partial<Settings[Section]> }
 
-/** The declared settings on a free port of loopback, with these on top. */
+/** The default settings on a free port of loopback, overridden by these. */
 export const settingsWith = (given: Given = {}): Settings => {
   // Each name holds its declared initial value, which has the setting's own type.
   const all = defaultsOf(declared) as unknown as Values<typeof declared>
@@ -58,7 +58,7 @@ const callers: Readonly<Record<string, Caller>> = {
   owner: { ...caller("owner", [], ["svc_domain_owner"]), domain_id: "d1", user_id: "u3" },
 }
 
-/** Tokens that the identity knows, whatever a header may bring: the longest, and what is none. */
+/** Tokens that the identity accepts, although headers may not: the longest, and malformed ones. */
 export const longest_token = "t".repeat(4096)
 export const odd_tokens = ["", `${longest_token}t`, "mem ber", "mem\tber", "\u00e9", longest_token]
 
@@ -76,25 +76,25 @@ const authenticate: Authenticate = ({ token, certificate }) => {
 
 export interface Served extends Listening {
   readonly fetch: (path: string, init?: RequestInit) => Promise<Response>
-  /** Sends these bytes on a connection of their own and answers what came back until its end. */
+  /** Sends these bytes on a new connection and returns the response until its end. */
   readonly raw: (...parts: ReadonlyArray<string>) => Promise<string>
-  /** Lines that were logged, newest last. */
+  /** The log lines, newest last. */
   readonly logged: ReadonlyArray<string>
-  /** Requests that the door has not let go. */
+  /** Number of requests that the gateway has not finished. */
   readonly inFlight: () => number
 }
 
-/** What a service's routes may need of the platform. */
+/** The platform services that a service's routes may need. */
 type HttpServices = Layer.Success<typeof NodeHttpServer.layerHttpServices> | Scope.Scope
 
 export interface Setup {
   readonly settings?: Given
-  /** Asked for each request, for what is reloadable. */
+  /** Called for each request, for reloadable settings. */
   readonly current?: () => Settings
   readonly requests?: RequestMetrics
-  /** Instead of the callers made up here. */
+  /** Replaces the invented callers. */
   readonly authenticate?: Authenticate
-  /** Where other nodes come in. */
+  /** The handler for requests from other nodes. */
   readonly internal?: InternalHandler
 }
 
@@ -136,7 +136,7 @@ export const serveHttp = Effect.fnUntraced(function* (
   return served
 })
 
-/** A client that hangs up by itself when the other end says nothing more, in milliseconds. */
+/** Idle time in milliseconds after which the client disconnects. */
 const patience_ms = 5000
 
 const talk = (port: number, parts: ReadonlyArray<string>) =>
@@ -154,7 +154,7 @@ const talk = (port: number, parts: ReadonlyArray<string>) =>
 
 export const as = (token: string) => ({ authorization: `Bearer ${token}` })
 
-/** Serves until `stop`: for suites that share a server. */
+/** Serves until `stop`, for suites that share a server. */
 export const startHttp = async (
   services: Parameters<typeof serveHttp>[0],
   setup?: Setup,
@@ -164,10 +164,10 @@ export const startHttp = async (
   return { ...served, stop: () => Effect.runPromise(Scope.close(scope, Exit.void)) }
 }
 
-/** Longest wait for what happens at once on an idle machine, in milliseconds. */
+/** Maximum wait in milliseconds for what is immediate on an idle machine. */
 const until_ms_max = 10_000
 
-/** Polls until it is so. */
+/** Polls until the condition holds. */
 export const until = async (so: () => boolean) => {
   const started = performance.now()
   while (!so()) {

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs"
 
 /**
- * Peak resident memory of this process in bytes. On Linux not `maxRSS`, which a child process
- * inherits from the process that forked it.
+ * Peak resident memory of this process in bytes. Does not use `maxRSS`, which on Linux a child
+ * process inherits from the process that forked it.
  */
 export const peakMemory = () => {
   if (process.platform !== "linux") return process.resourceUsage().maxRSS * 1024

@@ -1,20 +1,20 @@
-/** A TCP proxy that can swallow what a server answers, and cut connections. */
+/** A TCP proxy that can drop a server's responses and cut connections. */
 import { connect, createServer, type Server, type Socket } from "node:net"
 import { Effect } from "effect"
 
 export interface Proxy {
   readonly url: string
-  /** From now on answers are swallowed; what the client says still arrives. */
+  /** From now on drops responses; requests still arrive. */
   readonly swallow: () => void
-  /** Ends all connections; new ones work. */
+  /** Closes all connections; new ones work. */
   readonly cut: () => void
-  /** Ends all connections, and new ones at once. */
+  /** Closes all connections, and rejects new ones at once. */
   readonly refuse: () => void
-  /** New connections work again. */
+  /** Accepts new connections again. */
   readonly accept: () => void
 }
 
-/** A proxy to `url` on a free port of loopback, ended with the scope. */
+/** A proxy to `url` on a free port of loopback, stopped with the scope. */
 export const proxy = (url: string) =>
   Effect.map(
     Effect.acquireRelease(

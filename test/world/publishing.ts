@@ -1,4 +1,4 @@
-/** What a test publishes, without anchors. */
+/** The published types of tests, without anchors. */
 import { Layer } from "effect"
 import { publishedEventsMemory } from "#adapters/published/memory.ts"
 import { logMemory } from "#journal"
@@ -11,10 +11,10 @@ export const publishingOf = (publications: ReadonlyArray<Publication>) => ({
   types_before: [],
 })
 
-/** The history over published events of a log that holds nothing. */
+/** The history over published events of an empty log. */
 export const historyAlone = PublishedHistory.layer(publishingOf([])).pipe(
   Layer.provide(Layer.fresh(logMemory)),
 )
 
-/** Published events in memory, of a log that holds nothing, with their history. */
+/** Published events in memory for an empty log, with their history. */
 export const eventsMemory = Layer.provideMerge(historyAlone, publishedEventsMemory)

@@ -1,7 +1,7 @@
-/** Numbers that look random and are the same for the same seed: mulberry32. */
+/** Pseudorandom numbers, deterministic in the seed: mulberry32. */
 export const seeded = (seed: number) => {
   let state = seed >>> 0
-  /** From 0 up to, but not including, 1. */
+  /** In [0, 1). */
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
@@ -10,9 +10,9 @@ export const seeded = (seed: number) => {
   }
   return {
     next,
-    /** An integer from `first` to `last`, both included. */
+    /** An integer from `first` to `last`, inclusive. */
     between: (first: number, last: number) => first + Math.floor(next() * (last - first + 1)),
-    /** One of a list that has one or more. */
+    /** An element of a nonempty list. */
     pick: <A>(list: readonly [A, ...ReadonlyArray<A>]): A =>
       list[Math.floor(next() * list.length)] ?? list[0],
   }

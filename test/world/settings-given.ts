@@ -12,13 +12,13 @@ const defaults = (group: Group): Readonly<Record<string, unknown>> =>
 
 type Sections = Omit<Settings, "services" | "roles">
 
-/** The default settings with some of their sections changed. */
+/** The default settings with changes to some sections. */
 export const given = (
   change: {
     readonly [Section in keyof Sections]?: Partial<Sections[Section]>
   },
 ): Settings => {
-  // Every name of `settings` is in it, with its default.
+  // It contains every name of `settings`, with its default.
   const all = defaults(settings) as unknown as Settings
   const changed = Object.entries(change).map(([section, values]: [string, object]) => {
     const own: object = all[section as keyof Sections]

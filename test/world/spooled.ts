@@ -1,4 +1,4 @@
-/** Facts for the tests of spools, told apart by a number. */
+/** Facts for tests of spools, distinguished by a number. */
 import { Effect } from "effect"
 import type { SearchFact } from "#schemas/carrier-search/search.ts"
 import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
@@ -37,7 +37,7 @@ const hex = (n: number) => n.toString(16).padStart(64, "0")
 const poll_ms = 5
 const polls_max = 2_000
 
-/** Until it holds, looking every 5 ms, for 10 s at most. */
+/** Polls every 5 ms until the condition holds, for 10 s at most. */
 export const until = <E, R>(holds: Effect.Effect<boolean, E, R>) =>
   Effect.flatMap(holds, (held) => (held ? Effect.void : Effect.fail("not yet" as const))).pipe(
     Effect.delay(poll_ms),

@@ -1,23 +1,23 @@
-/** Every command of an aggregate in every state: what happens, or by which code it is refused. */
+/** Every command of an aggregate in every state: the resulting events, or the rejection's code. */
 import { assert, it } from "@effect/vitest"
 import type { Decider } from "#actors/decider.ts"
 import { snapshot_bytes_max } from "#events/log.ts"
 import type { Message } from "#schemas/message.ts"
 import { given } from "./given.ts"
 
-/** The events that happen, none where nothing changes; or the code of the refusal. */
+/** The events, none if nothing changes; or the code of the rejection. */
 type Outcome<Event, Code> = ReadonlyArray<Event> | Code
 
 interface Row<Command, Event, Code, State extends string> {
-  /** What is special about the command. */
+  /** The variant of the command. */
   readonly with?: string
   readonly command: Command
-  /** Where it is not the same in all states. */
+  /** The states whose outcome differs. */
   readonly in?: { readonly [Name in State]?: Outcome<Event, Code> }
   readonly otherwise: Outcome<Event, Code>
 }
 
-/** Tests each row in each state; a state is told by a history that leads to it. */
+/** Tests each row in each state; a history that leads to a state represents it. */
 export const everyState = <
   Command extends Message,
   Event extends Message,
@@ -55,7 +55,7 @@ const isEvents = <Event, Code>(outcome: Outcome<Event, Code>): outcome is Readon
 const told = (outcome: Outcome<Message, string>) =>
   isEvents(outcome) ? outcome.map(({ type }) => type).join(", ") || "nothing changes" : outcome
 
-/** The state after these events fits in a commit, and is the same when it was stored. */
+/** Asserts that the state after these events fits in a commit, and survives a save and restore. */
 export const assertStorable = <Command, Event extends Message, State, Rejection>(
   { evolve, initialState, save, restore }: Decider<Command, Event, State, Rejection>,
   history: ReadonlyArray<Event>,

@@ -1,14 +1,14 @@
 /**
- * Virtual time: runs fibers in one call, in an order that a seed decides, and lets time pass only
+ * Virtual time: runs fibers in one call, in an order that a seed determines, and advances time only
  * when all of them wait. So weeks take milliseconds, and a seed repeats a run exactly.
  */
 import { Clock, Context, Duration, Effect, type Fiber, Random, Scheduler } from "effect"
 import type { Seeded } from "./seeded.ts"
 
-/** Steps of a fiber before another one has its turn, as in the runtime. */
+/** Steps of a fiber before another one gets its turn, as in the runtime. */
 const steps_max = 2048
 
-/** Turns at the same moment: more are a loop that waits for nothing. */
+/** Maximum turns without advancing time: more indicate a busy loop. */
 const turns_max = 200_000
 
 interface Sleeper {
@@ -18,22 +18,22 @@ interface Sleeper {
 }
 
 export interface VirtualTime {
-  /** What the clock shows, as epoch milliseconds. */
+  /** The current time in epoch milliseconds. */
   readonly now: () => number
-  /** Sets the clock, which nobody's sleep notices. */
+  /** Sets the clock without affecting sleeps. */
   readonly jump: (ms: number) => void
   readonly fork: <A, E, R>(
     effect: Effect.Effect<A, E, R>,
     context: Context.Context<R>,
   ) => Fiber.Fiber<A, E>
-  /** Lets fibers run and time pass until `isDone`, which is asked whenever all of them wait. */
+  /** Runs fibers and advances time until `isDone`, which is called whenever all of them wait. */
   readonly run: (isDone: () => boolean) => void
 }
 
 export const makeVirtualTime = (start: number, { next, between }: Seeded): VirtualTime => {
   const ready: Array<() => void> = []
   const sleepers: Array<Sleeper> = []
-  /** Milliseconds that have passed, and how far the clock is off. */
+  /** Elapsed milliseconds, and the clock's offset. */
   let passed = 0
   let skew = 0
   const now = () => start + passed + skew
@@ -62,7 +62,7 @@ export const makeVirtualTime = (start: number, { next, between }: Seeded): Virtu
     }),
   )
 
-  /** One of those that are ready, whichever. */
+  /** Runs one of the ready fibers, chosen at random. */
   const takeTurn = () => {
     const index = between(0, ready.length - 1)
     const task = ready[index]
@@ -98,7 +98,7 @@ export const makeVirtualTime = (start: number, { next, between }: Seeded): Virtu
   }
 }
 
-/** A clock whose time is told, and whose sleepers are woken, by others. */
+/** A clock whose time and wake-ups are controlled externally. */
 const clockOf = (
   now: () => number,
   passed: () => number,

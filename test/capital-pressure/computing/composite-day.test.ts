@@ -31,7 +31,7 @@ const record = (...days: ReadonlyArray<CompositeDay>) => RecordComposite.make({ 
 describe("the composite of a year", () => {
   it("never records what is no number", () => {
     for (const z of [Number.NaN, Number.POSITIVE_INFINITY]) {
-      // As a sender in this process may, whose commands are not decoded.
+      // A sender in this process can do this, because its commands are not decoded.
       const command = { type: "RecordComposite" as const, days: [{ ...first, z }] }
       assert.throws(() => decided(Composite, command), /a composite of/)
     }

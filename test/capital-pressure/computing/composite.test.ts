@@ -8,11 +8,11 @@ import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { naiveComposite } from "../../world/capital-pressure/naive.ts"
 import { every, metricOf } from "../../world/capital-pressure/store.ts"
 
-/** Values that differ, and end above their mean. */
+/** Values that vary and end above their mean. */
 const rising = (length: number) => Array.from({ length }, (_, index) => index % 10)
 
 const from = "2020-01-03"
-/** Each ends on the same Friday, or close to it. */
+/** Each series ends on the same Friday, or close to it. */
 const series: Readonly<Record<string, Series>> = {
   hy_spread: every(1, from, rising(1400)),
   nfci: every(7, from, rising(200)),
@@ -72,7 +72,7 @@ describe("the composite", () => {
   })
 
   it("counts an observation from its publication on", () => {
-    // The 13th of October 2023 is a Friday: nfci comes five days after it, on a Wednesday.
+    // 13 October 2023 is a Friday: nfci is published five days later, on a Wednesday.
     const all = series.nfci ?? every(7, from, [])
     const upto = (date: string) => {
       const count = all.days.filter((day) => day <= dayOf(date)).length

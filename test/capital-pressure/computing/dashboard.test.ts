@@ -14,7 +14,7 @@ import {
 const store = syntheticStore(1)
 const full = dashboardOf(store, today)
 
-/** So many composite days from a date on, weekends too; the fourth tier has none. */
+/** `count` composite days from a date on, weekends included; the fourth tier has no values. */
 const compositeOf = (count: number, from: string): CompositeSeries => {
   const { days, values } = every(
     1,

@@ -1,4 +1,4 @@
 import { agreementWithPandas } from "../../world/capital-pressure/pandas.ts"
 
-// `npm test` does not bring pandas; it is compared with where it happens to be.
+// `npm test` does not install pandas; the comparison runs only where pandas is already installed.
 agreementWithPandas({ is_required: false })

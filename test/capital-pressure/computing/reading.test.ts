@@ -10,7 +10,7 @@ import { every, metricOf, seriesOf } from "../../world/capital-pressure/store.ts
 const read = (metric_id: string, series: Series, date: string, demo = false) =>
   readingOf(scoreOf(metricOf(metric_id), series), dayOf(date), demo)
 
-/** The same, where there must be one. */
+/** Like `read`, but fails if there is no reading. */
 const reading = (...given: Parameters<typeof read>): Reading => {
   const found = read(...given)
   if (found === undefined) throw new Error("there is no reading")

@@ -16,14 +16,14 @@ const full = compositeHistory(observations, first, last)
 const mapped = (each: (series: Series, metric_id: string) => Series): Observations =>
   new Map([...observations].map(([id, series]) => [id, each(series, id)]))
 
-/** Without what is dated after this day. */
+/** The observations without values dated after this day. */
 const cut = (day: number) =>
   mapped(({ days, values }) => {
     const count = lastIndexUntil(days, day) + 1
     return { days: days.subarray(0, count), values: values.subarray(0, count) }
   })
 
-/** The point of one day, to the last bit. */
+/** The composite of one day, compared bit for bit. */
 const pointOf = ({ days, z, tiers }: typeof full, day: number) => {
   const index = days.indexOf(day)
   return { index: index >= 0, z: z[index], tiers: tiers.map((tier) => tier[index]) }

@@ -9,7 +9,7 @@ import { every, metricOf } from "../../world/capital-pressure/store.ts"
 const weekly = metricOf("nfci")
 const yearly_daily = metricOf("hy_spread")
 
-/** Values that differ, and have no trend. */
+/** Values that vary but have no trend. */
 const waves = (length: number) => Array.from({ length }, (_, index) => Math.sin(index * 1.7))
 
 /** The dates that have a z-score. */
@@ -23,7 +23,7 @@ describe("a z-score", () => {
     const quarterly = metricOf("equity_gdp")
     const values = [50, 50, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
     const z = zScores(quarterly, every(92, "2020-01-01", values))
-    // The last three years hold 1 to 12, whose mean is 6.5; the 50s are older.
+    // The last three years hold 1 to 12, with mean 6.5; the 50s are older.
     const squares = Array.from({ length: 12 }, (_, index) => (index + 1 - 6.5) ** 2)
     const deviation = Math.sqrt(squares.reduce((sum, one) => sum + one, 0) / 11)
     expect(z.at(-1)).toBeCloseTo(5.5 / deviation, 12)
@@ -63,7 +63,7 @@ describe("a z-score", () => {
     ["quarterly", 1, 10],
   ] as const)("%s over %i years: needs %i values", (cadence: Cadence, zscore_years, count) => {
     expect(observationsMin(cadence, zscore_years)).toBe(count)
-    // One value before the window, and so many inside it.
+    // One value before the window, and `inside` values within it.
     const of = (inside: number) => {
       const { days, values } = every(1, "2023-06-01", waves(inside))
       const early = dayOf("2019-01-01")
@@ -87,7 +87,7 @@ describe("a z-score", () => {
   it("is none when what differed has left the window", () => {
     const values = Float64Array.from(waves(600), (wave, index) => (index < 300 ? wave : 0.1))
     const dates = scoredDates(weekly, every(7, "2010-01-01", values))
-    // The last that differs is of 2015-09-25; three years later it counts no more.
+    // The last varying value is of 2015-09-25; three years later it leaves the window.
     expect(dates.at(-1)).toBe("2018-09-21")
   })
 
@@ -119,7 +119,7 @@ describe("a z-score", () => {
         for (let index = 0; index < days.length; index++) {
           day += 1 + (next() % gap_max[metric.cadence])
           days[index] = day
-          // Ties, runs of one value, and now and then an outlier.
+          // Ties, runs of equal values, and occasional outliers.
           const kind = next()
           values[index] = kind < 300 ? scale : scale + (next() % 7) * (kind > 990 ? scale : 1)
         }

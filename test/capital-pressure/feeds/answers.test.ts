@@ -9,7 +9,7 @@ import {
   workbook,
 } from "../../world/capital-pressure/publisher-answers.ts"
 
-/** What the feed makes of such an answer. */
+/** The feed's result for a given response body. */
 const answering = Effect.fnUntraced(function* (metric_id: string, body: string | Buffer) {
   const { fetch, fake } = yield* given()
   fake.instead = (_asked, response) => {

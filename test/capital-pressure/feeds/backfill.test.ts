@@ -20,10 +20,10 @@ import {
   world,
 } from "../../world/capital-pressure/ingested.ts"
 
-/** Two metrics of two tiers are enough: their weeks are few. */
+/** Two metrics of two tiers are enough, because they have few weeks. */
 const ids = ["nfci", "bank_credit"]
 
-/** What the made-up history says of them, as published values. */
+/** Ingests the demo history of these metrics as published values. */
 const filled = Effect.gen(function* () {
   const told: Publishers = publishers()
   const { observations } = demoOf(yield* today)
@@ -40,14 +40,14 @@ const head = Effect.flatMap(Log, (log) => log.head("capital-pressure"))
 
 const stored = Effect.map(DashboardFile, ({ path }) => loadComposite(path))
 
-/** At the six decimals that are kept. */
+/** Rounded to the six decimals that are stored. */
 const rounded = ({ days, z, tiers }: CompositeSeries) => ({
   days,
   z: z.map((value) => Math.round(value * 1e6) / 1e6 + 0),
   tiers: tiers.map((tier) => tier.map((value) => Math.round(value * 1e6) / 1e6 + 0)),
 })
 
-/** What is computed of the file by itself. */
+/** The composite computed directly from the file. */
 const computed = (vintage: "latest" | "first") =>
   Effect.gen(function* () {
     const { path } = yield* DashboardFile
@@ -93,7 +93,7 @@ describe("backfill-composite", () => {
       const told = yield* filled
       yield* runBackfill({ vintage: "latest" })
       const original = rounded(yield* stored)
-      // A value of a year and more ago, which every window since then has in it.
+      // A value more than a year old, which is in every window after it.
       const { days = [], values = [] } = demoOf(yield* today).observations.get("nfci") ?? {}
       const revised = dateOf(days.at(-60) ?? 0)
       told.tell.set("nfci", { [revised]: (values.at(-60) ?? 0) + 0.8 })
@@ -116,7 +116,8 @@ describe("backfill-composite", () => {
       const told = yield* filled
       const original = yield* runBackfill({ vintage: "latest" })
       assert.equal(original.withdrawn, 0)
-      // What never varies has no z-score: with both metrics so, the days around have none at all.
+      // Constant values have no z-score; if both metrics are constant, the days in between have no
+      // composite.
       const { observations } = demoOf(yield* today)
       const [from, to] = [dayOf("2015-01-01"), dayOf("2020-01-01")]
       for (const id of ids) {
@@ -144,7 +145,7 @@ describe("backfill-composite", () => {
       const again = { ...rest, changed: 0, withdrawn: 0 }
       assert.deepEqual(yield* runBackfill({ vintage: "latest" }), again)
       assert.equal(yield* head, before)
-      // As they were told first the days are there again.
+      // With the first vintages the days are back.
       const back = yield* runBackfill({ vintage: "first" })
       assert.deepEqual([back.days, back.withdrawn], [original.days, 0])
     }).pipe(Effect.provide(world)),
@@ -197,7 +198,7 @@ describe("the line of a backfill", () => {
 
 describe("a backfill of nothing", () => {
   it("says that it begins later than the last day that can have a composite", () => {
-    // A Saturday: what is computed ends with the Friday.
+    // A Saturday: the computed composite ends on Friday.
     const saturday = dayOf("2026-11-21")
     const late = (date: string) =>
       `--since ${date} is later than 2026-11-20, the last day that can have a composite`
@@ -234,7 +235,7 @@ describe("a backfill of nothing", () => {
         const length = Math.ceil(history / step) + 1
         const days = Int32Array.from({ length }, (_, at) => last - (length - 1 - at) * step)
         const values = Float64Array.from(days, (day) => 100 + (day % 50))
-        // A week later than it is published, so that no weekend is between.
+        // A week after publication, so that no weekend is in between.
         const now = last + publication_lag + 7
         const known = compositeHistory(new Map([[metric_id, { days, values }]]), now - 3, now)
         return known.days.length

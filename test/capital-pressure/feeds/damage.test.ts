@@ -4,11 +4,11 @@ import { told } from "../../contract/feeds.ts"
 import { given, metricOf } from "../../world/capital-pressure/feed-given.ts"
 import { documented } from "../../world/capital-pressure/publisher-answers.ts"
 
-/** Damaged answers of each publisher. */
+/** Number of damaged responses per publisher. */
 const runs = 60
 const seed = 20_261_122
 
-/** A small generator (mulberry32), so that a failure can be had again by its seed. */
+/** A small generator (mulberry32), so that a failure can be reproduced from its seed. */
 const generator = (start: number) => {
   let state = start
   return () => {
@@ -19,7 +19,7 @@ const generator = (start: number) => {
   }
 }
 
-/** Bytes changed, cut off, repeated, or put somewhere else. */
+/** The body with bytes changed, truncated, repeated or moved. */
 const damaged = (body: Buffer, random: () => number): Buffer => {
   const at = () => Math.floor(random() * body.length)
   const [one, other] = [at(), at()].toSorted((a, b) => a - b) as [number, number] // Two of them.

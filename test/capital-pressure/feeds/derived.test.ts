@@ -46,7 +46,7 @@ describe("a metric made of several series", () => {
     near(combined("net_liquidity", assets, treasury, repos), {
       "2024-01-03": 7_700_000 - 700_000 - 700_000,
       "2024-01-10": 7_600_000 - 750_000 - 600_000,
-      // The account is a week old, the repos are six days.
+      // The account value is a week old, the repo value six days.
       "2024-01-17": 7_500_000 - 750_000 - 1000,
     })
   })
@@ -88,7 +88,7 @@ describe("a metric made of several series", () => {
       dates.map((date, n) => [date, 4 + Math.sin(n * 1.7) / 5] as const),
     )
     const values = Object.values(yields)
-    // As a person would write it down: each change, their mean, their sample deviation.
+    // The formula written out: each change, the mean, and the sample standard deviation.
     const wanted = dates.slice(21).map((date, k) => {
       const changes: Array<number> = []
       for (let n = k + 1; n <= k + 21; n += 1) changes.push((values[n] ?? 0) - (values[n - 1] ?? 0))
@@ -107,7 +107,7 @@ describe("a metric made of several series", () => {
       dates.map((date, n) => [date, n % 2 === 0 ? 4 : 4.03] as const),
     )
     const [found = 0] = Object.values(combined("rates_vol", yields))
-    // 11 up and 10 down: the mean is a 21st of one.
+    // 11 up and 10 down: the mean is 1/21 of one.
     const deviation = Math.sqrt((21 * 9 - (3 * 3) / 21) / 20)
     assert.closeTo(found, deviation * Math.sqrt(252), 1e-9)
   })

@@ -9,7 +9,7 @@ import { refused, told } from "../../contract/feeds.ts"
 import { given, metricOf } from "../../world/capital-pressure/feed-given.ts"
 import { basesAt, type FakePublisher } from "../../world/capital-pressure/publisher.ts"
 
-/** A metric of each publisher, and how a failure names it. */
+/** One metric per publisher, and the publisher's name in failures. */
 const sources = [
   ["fred", "hy_spread", "FRED"] as const,
   ["ofr", "ofr_fsi", "OFR"] as const,
@@ -25,9 +25,9 @@ interface Fault {
   readonly name: string
   readonly answer: (response: ServerResponse, fake: FakePublisher) => void
   readonly because: RegExp
-  /** Requests that it costs. */
+  /** Expected number of requests. */
   readonly asked: number
-  /** Where the waiting itself is tested. */
+  /** Set by tests of the delays themselves. */
   readonly times?: NonNullable<FeedsHttpOptions["times"]>
 }
 

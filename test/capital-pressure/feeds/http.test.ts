@@ -57,7 +57,7 @@ describe("feeds by HTTP", () => {
   )
 })
 
-/** What the fakes' answers come to, by metric: the count, and one value with its date. */
+/** Expected result of the fake responses by metric: the count, and one value with its date. */
 const expected: Readonly<Record<string, readonly [number, string, number]>> = {
   hy_spread: [390, "2024-01-02", 3.04],
   baa_spread: [390, "2024-01-02", 2.04],
@@ -103,7 +103,8 @@ describe("each metric", () => {
         const found = rows.find(([day]) => day === date)?.[1] ?? Number.NaN
         if (date !== "") assert.closeTo(found, value, 1e-9)
         assert.isFalse(rows.some(([day]) => day === holiday && metric.source_kind === "fred"))
-        // From a day on it is the same, and begins there: nothing that it is made of is missing.
+        // A later first day returns the same values from that day on: no input of theirs is
+        // missing.
         const since = "2025-03-03"
         const later = told(yield* fetch(metric, dayOf(since)))
         assert.deepEqual(
@@ -200,7 +201,7 @@ describe("a publisher that has nothing new", () => {
         tagged(fake, header, value, asked_by)
         const nfci = metricOf("nfci")
         const first = yield* fetch(nfci)
-        // Whoever dies before the values are in the log is told them again.
+        // A process that dies before the values reach the log receives them again.
         const again = yield* fetch(nfci)
         assert.isTrue(fake.asked.every(({ headers }) => headers[asked_by] === undefined))
         assert.deepEqual(told(again), told(first))
@@ -208,7 +209,7 @@ describe("a publisher that has nothing new", () => {
         const other_process = yield* feedsWith(options)
         assert.equal(yield* other_process.fetch(nfci), unchanged)
         assert.equal(fake.asked.at(-1)?.headers[asked_by], value)
-        // Another first day is another question.
+        // A different first day is a different request.
         assert.deepEqual(told(yield* fetch(nfci, dayOf("2024-01-01"))), told(first))
         yield* other_process.reset(nfci)
         assert.deepEqual(told(yield* fetch(nfci)), told(first))

@@ -1,6 +1,6 @@
 /**
- * An ingest as an operator runs it: killed without warning and repeated, and what it ends with.
- * `npm run soak -- --only ingest` kills it many more times.
+ * An ingest as an operator runs it: killed without warning and repeated, and its final result. `npm
+ * run soak -- --only ingest` kills it many more times.
  */
 import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"
@@ -124,7 +124,7 @@ describeWithServer("almanac ingest", () => {
     const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
     const ingested = await runVerb(data_dir, ["ingest", "--source", `file:${source}`])
     assert.equal(ingested.code, 0, ingested.stderr)
-    // The verb answered: from here on the instance shows it.
+    // Once the command has returned, the instance shows the new value.
     const { rows } = await fetchJson(`${server.url}/api/watchlist`)
     expect(rows).toContainEqual(expect.objectContaining({ ticker: "UNH", target: 321 }))
     const before = await fetchJson(`${server.url}/api/dashboard`)
@@ -143,6 +143,6 @@ describeWithServer("almanac ingest", () => {
 const fetchJson = async (url: string) => {
   const answer = await fetch(url)
   assert.equal(answer.status, 200, url)
-  // What is looked at is looked at by its value.
+  // The tests assert the values of all fields that they use.
   return (await answer.json()) as { rows: Array<object>; composite_history: Array<object> }
 }

@@ -1,4 +1,4 @@
-/** Values that came from a file: asked again, their publisher has the last word. */
+/** Values imported from a file: when fetched again, the publisher's value wins. */
 import { mkdir, readdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -15,7 +15,7 @@ import { optionsAt, publisher } from "../../world/capital-pressure/publisher.ts"
 
 const published = "2024-01-03,1"
 
-/** FRED with one value of NFCI, which it names by an ETag, and files that tell another. */
+/** FRED with one value of NFCI under an ETag, and files with a different value. */
 const given = Effect.gen(function* () {
   const fake = yield* publisher()
   const told = { rows: published }
@@ -35,7 +35,7 @@ const given = Effect.gen(function* () {
   }
 })
 
-/** Ingests NFCI, waits until the dashboard's file shows it, and answers how it went. */
+/** Ingests NFCI, waits until the dashboard's file shows it, and returns the result. */
 const ingest = Effect.fnUntraced(function* (feeds: Layer.Layer<Feeds>) {
   const asked = wanted({ metrics: metricsOf("nfci") })
   const { feeds: reports, position } = yield* runIngest(asked, () => Effect.void).pipe(
@@ -47,7 +47,7 @@ const ingest = Effect.fnUntraced(function* (feeds: Layer.Layer<Feeds>) {
 
 const value = Effect.map(rows("select value from capital_observation"), ([row]) => row)
 
-/** The log of a process that dies right before it is written to, or right after. */
+/** Runs `work` on a log that fails right before or right after a write, as if the process died. */
 const killed = <A, E, R>(when: "before" | "after", work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const commands = yield* Commands

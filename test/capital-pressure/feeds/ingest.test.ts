@@ -166,9 +166,10 @@ describe("an ingest", () => {
       const told = publishers()
       told.tell.set("nfci", { "2025-01-03": -0.4 })
       yield* ingests(told, { metrics: metricsOf("nfci") })
-      // Forgotten before it is asked, since the log knows nothing of it, and before it is stored.
+      // The validator is discarded before the fetch, because the log has no values, and before
+      // storing.
       assert.deepEqual([told.kept, told.forgotten], [["nfci"], ["nfci", "nfci"]])
-      // Generated values of the year before, though the feed never told anything generated.
+      // Generated values of the year before, although the feed never returned generated values.
       const commands = yield* Commands
       const demo = ObserveMetric.make({
         observations: [{ ts: "2024-01-05", value: 1 }],

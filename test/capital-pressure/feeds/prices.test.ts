@@ -59,7 +59,7 @@ describe("prices of Yahoo", () => {
     Effect.gen(function* () {
       const { prices, fake } = yield* given()
       const now_s = Math.floor(Date.now() / 1000)
-      // In an exchange whose clock says noon, whenever this runs.
+      // In the exchange's time zone it is noon, whenever this test runs.
       const gmtoffset = 12 * 3600 - (now_s % day_s)
       const rows = [[now_s - day_s, 10, 10] as const, [now_s - 60, 11, 11] as const]
       answering(fake, chart("UNH", rows, { gmtoffset }))
@@ -70,7 +70,8 @@ describe("prices of Yahoo", () => {
       const open = { regular: { end: now_s + 600 } }
       answering(fake, chart("UNH", rows, { gmtoffset, currentTradingPeriod: open }))
       assert.deepEqual([...(yield* prices("UNH")).close], [10])
-      // At half past four of New York's winter nothing tells when it closed, and it has.
+      // At 4:30 pm in New York's winter the response has no closing time, but the exchange has
+      // closed.
       const late = 16.5 * 3600 - (now_s % day_s)
       answering(fake, chart("UNH", rows, { gmtoffset: late }))
       assert.deepEqual([...(yield* prices("UNH")).close], [10, 11])
@@ -184,7 +185,7 @@ describe("the chain of providers", () => {
         response.writeHead(403).end()
         return true
       }
-      // Both are at one address here: its refusal of the first keeps us from the second too.
+      // Both share one address here, so a refusal by the first blocks requests to the second too.
       assert.deepEqual([...(yield* prices("UNH")).close], [55])
       const detail = yield* refused(prices("LLY"), /^LLY: Yahoo .*Stooq .*LLY\.csv does not exist/)
       assert.notInclude(detail, "wrong")

@@ -14,7 +14,7 @@ import { optionsAt, publisher } from "../../world/capital-pressure/publisher.ts"
 const made = mkdtempSync(join(tmpdir(), "almanac-feed-tls-"))
 afterAll(() => rmSync(made, { recursive: true }))
 
-/** One that nobody vouches for. */
+/** A certificate that no authority has signed. */
 const selfSigned = () => {
   const [key, cert] = [join(made, "key.pem"), join(made, "cert.pem")]
   const subject = ["-subj", "/CN=feeds", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]

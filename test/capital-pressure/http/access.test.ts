@@ -1,4 +1,4 @@
-/** Who may read the dashboard: everybody, or with `capital.token` set whoever has it. */
+/** Read access to the dashboard: public, or restricted to `capital.token` if it is set. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -19,9 +19,9 @@ import { given } from "../../world/settings-given.ts"
 
 const values: Readonly<Record<string, string>> = { metric_id: "nfci", tier: "1" }
 
-/** Every path of the API, as it can be asked for. */
+/** Every path of the API, with parameters filled in. */
 const paths: Array<string> = []
-// Whatever is an HttpApi has these properties; the library erases their types in this way.
+// Every HttpApi has these properties; the library erases their types in this way.
 HttpApi.reflect(CapitalPressureApi as unknown as Api.Top, {
   onGroup: () => undefined,
   onEndpoint: ({ endpoint }) => {

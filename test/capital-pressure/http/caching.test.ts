@@ -1,4 +1,4 @@
-/** How answers are kept and compressed, and which pages of others may read them. */
+/** Caching and compression of responses, and the pages of other origins that may read them. */
 import { gunzipSync } from "node:zlib"
 import { request } from "undici"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -25,7 +25,7 @@ afterAll(() => served.stop())
 
 type Headers = Readonly<Record<string, string>>
 
-/** As it goes over the wire: nothing is decompressed. */
+/** The raw response: nothing is decompressed. */
 const get = async (path: string, headers: Headers = {}, method: "GET" | "HEAD" = "GET") => {
   const answer = await request(served.url + path, { method, headers })
   const bytes = Buffer.from(await answer.body.arrayBuffer())

@@ -1,4 +1,6 @@
-/** The dashboard while its file is missing, no database, another's, replaced, locked, deleted. */
+/**
+ * The dashboard while its file is missing, not a database, foreign, replaced, locked or deleted.
+ */
 import { mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import Sqlite from "better-sqlite3"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -16,7 +18,7 @@ const of_the_file = [
   "/api/tier/1/history",
 ]
 
-/** A file in which one metric has these values, on the days from `first` on. */
+/** A file in which one metric has these values, starting on day `first`. */
 const storeOf = (...values: ReadonlyArray<number>) => ({
   ...empty_store,
   observations: new Map([
@@ -42,7 +44,7 @@ const valuesShown = async (): Promise<ReadonlyArray<number> | number> => {
   return answer.status === 200 ? body.points.map(({ value }) => value) : answer.status
 }
 
-/** Each path that reads the file answers 500 without a word of why; the others go on. */
+/** Each path that reads the file responds with a bare 500; the others still work. */
 const isUnreadable = async () => {
   for (const path of of_the_file) {
     const answer = await served.fetch(path)
@@ -136,7 +138,7 @@ describe("while it is served, a file that is", () => {
   })
 
   it("held exclusively shows what was made of it, and is waited for with the rest", async () => {
-    // Readers of a file in WAL mode are never held up: this is one of another mode.
+    // Readers of a file in WAL mode never block, so this file uses another mode.
     fillFile(`${served.path}.new`, storeOf(1))
     const made = new Sqlite(`${served.path}.new`)
     made.pragma("journal_mode = DELETE")

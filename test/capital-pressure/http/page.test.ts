@@ -1,4 +1,4 @@
-/** Each endpoint, each status that its document lists, each field and each null. */
+/** Each endpoint, each documented status, each field and each null. */
 import { Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { dashboardOf } from "#projections/capital-pressure/dashboard.ts"
@@ -39,7 +39,7 @@ const metricOf = (metric_id: string): Metric => {
   return metric
 }
 
-/** The body of a 200, which has each field of its schema and no other. */
+/** The body of a 200, which has exactly the fields of its schema. */
 const read = async <S extends Schema.ConstraintDecoder<unknown>>(
   served: Dashboarded,
   path: string,

@@ -1,4 +1,6 @@
-/** The reader beneath the dashboard's paths: what is made when, and a thread that fails. */
+/**
+ * The reader behind the dashboard's paths: when responses are built, and failures of its thread.
+ */
 import { once } from "node:events"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -196,7 +198,7 @@ describe("an answer", () => {
   })
 })
 
-/** A program for the reader's thread that does nothing but this with a question. */
+/** A program for the reader's thread that runs only `body` for each request. */
 const program = (body: string) => {
   const file = join(folder, "program.mjs")
   const head = 'import { parentPort } from "node:worker_threads"\n'
@@ -217,7 +219,7 @@ describe("a thread that", () => {
     const all = await Promise.all([exit(dashboard), exit(dashboard), exit({ kind: "sources" })])
     for (const one of all) expect(Exit.isFailure(one)).toBe(true)
     expect(await trouble()).toMatch(why)
-    // The next thread runs what is there then: a program that answers.
+    // The next thread runs the program as it is then: one that responds.
     const shown = "{ bytes: new Uint8Array(1), gzip: null, tag: 't' }"
     program(`parentPort.postMessage({ response: ${shown} })`)
     expect(await exit(dashboard)).toMatchObject({ value: { tag: "t" } })

@@ -1,4 +1,4 @@
-/** The dashboard's file has a path of its own: others read it, delete it, put theirs there. */
+/** The dashboard's file at a configured path, where others read, delete or replace it. */
 import {
   existsSync,
   mkdirSync,
@@ -24,7 +24,7 @@ import { sqlite } from "#sqlite"
 import { temporaryFolder } from "../../world/programs/nats.ts"
 import { until } from "../../world/server/server.ts"
 
-/** A look every two seconds, and a rebuild of a few rows. */
+/** The file is checked every two seconds; a rebuild of a few rows is short. */
 const noticed_ms_max = 20_000
 
 const observe = Effect.fnUntraced(function* (ts: string, value: number) {
@@ -35,7 +35,7 @@ const observe = Effect.fnUntraced(function* (ts: string, value: number) {
   return yield* commands.send(origin, address(Observation, "nfci-2026", command))
 })
 
-/** A folder, and the path of the file in a folder beside it. */
+/** Runs the test with a folder, and a path for the file in a sibling folder. */
 const inFolder = <A, E>(
   body: (path: string, folder: string) => Effect.Effect<A, E, Log | Commands | Scope.Scope>,
 ) =>
@@ -56,7 +56,7 @@ const opened = (path: string, folder: string, version = 1) =>
     { local: true },
   )
 
-/** What somebody reads who opens the file anew. */
+/** What a reader sees that opens the file now. */
 const read = (path: string) => {
   const file = new Sqlite(path, { readonly: true, fileMustExist: true })
   try {
@@ -70,7 +70,7 @@ const read = (path: string) => {
   }
 }
 
-/** As `read`; undefined while there is nothing to read. */
+/** Like `read`; undefined while the file is not readable. */
 const readable = (path: string) => {
   try {
     return read(path)
@@ -107,7 +107,7 @@ describe("the dashboard's file", () => {
         yield* observe("2026-01-02", 1)
         yield* Effect.scoped(opened(path, folder))
         const file = new Sqlite(path)
-        // What only the file knows shows whether it was built again.
+        // A value that only the file has reveals a rebuild.
         file.exec("update capital_observation set value = 7")
         file.close()
         yield* Effect.scoped(opened(path, folder))
@@ -250,7 +250,7 @@ describe("a dashboard's file that is taken away", () => {
       Effect.gen(function* () {
         const model = yield* opened(path, folder)
         yield* model.waitFor(yield* observe("2026-01-02", 1))
-        // What SQLite keeps beside it stays.
+        // SQLite's own files next to it stay.
         rmSync(path)
         yield* model.waitFor(yield* observe("2026-01-05", 2))
         assert.deepEqual(read(path).values, [1, 2])

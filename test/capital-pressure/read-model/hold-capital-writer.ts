@@ -1,4 +1,6 @@
-/** Commits to the dashboard's file all the time: says when it has begun, and ends when told to. */
+/**
+ * Commits to the dashboard's file continuously: reports when it has started, and stops on request.
+ */
 import { parentPort, workerData } from "node:worker_threads"
 import { openWriter } from "../../world/capital-pressure/store-file.ts"
 
@@ -10,7 +12,7 @@ const last = file.prepare(
   `update capital_observation set value = @n
    where (metric_id, day) in (select metric_id, max(day) from capital_observation group by 1)`,
 )
-/** Each commit gives every day, every tier and every metric's last value its own number. */
+/** Each commit sets every day, every tier and every metric's last value to its own number. */
 const commit = file.transaction((n: number) => {
   last.run({ n })
   composite.run({ n })

@@ -12,7 +12,7 @@ import { histories } from "../../world/histories.ts"
 
 const at = "2026-11-20T12:00:00.000Z"
 
-/** What is told of one commit. */
+/** The events published for one commit. */
 const told = (stream: string, ...events: ReadonlyArray<Message>) =>
   publishedOf(publications, {
     position: 7,

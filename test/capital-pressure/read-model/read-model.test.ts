@@ -1,4 +1,4 @@
-/** The dashboard's tables say what happened, after every short history. */
+/** The dashboard's tables match every short history of events. */
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import SqliteFile from "better-sqlite3"
@@ -19,12 +19,12 @@ import { type Happening, happenings, type Kind } from "../../world/capital-press
 import { histories } from "../../world/histories.ts"
 import { temporaryFolder } from "../../world/programs/nats.ts"
 
-/** Of a walk, so that one takes seconds. */
+/** Limits each exploration to a few seconds. */
 const histories_max = 250
 
 const committed_at = (i: number) => `2026-11-20T12:00:0${i}.000Z`
 
-/** Days since 1970-01-01 of the two days that things happen on. */
+/** The two days of the test events, as days since 1970-01-01. */
 const days: Readonly<Record<string, number>> = { "2026-01-02": 20_455, "2026-12-31": 20_818 }
 
 const recorded = (position: number, stream: string, at: string, event: Message): Recorded => ({
@@ -43,8 +43,8 @@ const recorded = (position: number, stream: string, at: string, event: Message):
 })
 
 /**
- * A read model that shows one history after another, each in empty tables: opening a new one per
- * history takes ten times as long. Returns all tables but the machinery's own, rows as JSON.
+ * A read model that applies one history after another, each to empty tables: opening a new one per
+ * history takes ten times as long. Returns all tables except internal ones, with rows as JSON.
  */
 const emptyModel = Effect.gen(function* () {
   const folder = yield* temporaryFolder
@@ -66,14 +66,14 @@ const emptyModel = Effect.gen(function* () {
 
 type Tables = Readonly<Record<string, ReadonlyArray<object>>>
 
-/** The last of each, by its key. */
+/** The last event of each key. */
 const lastBy = <Event>(history: ReadonlyArray<Event>, keyOf: (event: Event) => string) =>
   [...Map.groupBy(history, keyOf).values()].flatMap((events) => events.at(-1) ?? [])
 
 const last = <Type extends string>(history: ReadonlyArray<ScheduleEvent | FeedEvent>, type: Type) =>
   history.findLast((event) => event.type === type)
 
-/** What the tables must hold, read off the history by hand: the events are of these kinds. */
+/** The expected tables, derived directly from the history; the events are of these kinds. */
 const expected: Readonly<Record<Kind, (history: ReadonlyArray<Message>) => Tables>> = {
   observation: (told) => {
     const history = told as ReadonlyArray<ObservationEvent>

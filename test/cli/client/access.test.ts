@@ -1,4 +1,4 @@
-/** Which server is asked and as whom: environment, profiles, Keystone, the development server. */
+/** Selection of server and credentials: environment, profiles, Keystone, the development server. */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

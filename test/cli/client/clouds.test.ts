@@ -1,4 +1,4 @@
-/** `clouds.yaml` as openstacksdk finds and reads it. */
+/** `clouds.yaml`, found and parsed as by openstacksdk. */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
@@ -110,7 +110,7 @@ clouds:
         assert.equal(ending, "usage", password)
         assert.notMatch(message, /gehe|xge/)
       }
-      // Warnings come in a turn of their own.
+      // Warnings are emitted in a later turn of the event loop.
       await new Promise((resolve) => setImmediate(resolve))
       assert.deepEqual(warned, [])
     } finally {
@@ -182,7 +182,7 @@ describe("OS_CLOUD", () => {
         password: "0123",
       })
       assert.equal((await ask({ OS_REGION_NAME: "one" })).url, "http://one:1")
-      // Another cloud's, by its variables: that cloud is no place for this one's token.
+      // Variables that point to another cloud: this cloud's token must not be sent there.
       assert.equal((await ask({ OS_ENDPOINT: "http://other:1" })).url, "http://two:1")
       assert.equal((await ask({ ALMANAC_URL: "http://given:1" })).url, "http://given:1")
       mkdirSync(join(folder, ".config", "almanac"), { recursive: true })

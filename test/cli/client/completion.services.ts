@@ -1,4 +1,4 @@
-/** The completion of zsh and of fish, in these shells: bash is in `verbs.test.ts`. */
+/** Completion in real zsh and fish shells; `verbs.test.ts` covers bash. */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -12,10 +12,10 @@ import { program } from "../../world/server/server.ts"
 const root = join(import.meta.dirname, "../../..")
 const tree = findTree("shells")
 
-/** Longest a shell may take, in milliseconds: it reads a script of 700 KB. */
+/** Maximum time of a shell in milliseconds: it reads a script of 700 KB. */
 const shell_ms_max = 60_000
 
-/** What is typed before the tabulator, and what stands there after it. */
+/** The input before the Tab key, and the completed line. */
 const completed = [
   ["almanac targ", "almanac targets"],
   ["almanac jobs wa", "almanac jobs watch"],
@@ -24,8 +24,9 @@ const completed = [
 const typed = completed.map(([words]) => words)
 
 /**
- * Types into an interactive zsh in a terminal of its own, and prints what its line holds then.
- * Arguments: the tree, the shell, the completion script, and what is typed.
+ * Types into an interactive zsh in a terminal of its own, and prints the resulting line.
+ *
+ * Arguments: the tree, the shell, the completion script, and the input.
  */
 const zsh_driver = String.raw`
 tree=$1 shell=$2 script=$3; shift 3

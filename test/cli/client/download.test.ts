@@ -1,4 +1,4 @@
-/** Blobs into files: whole and proven, gone on with where they ended, or not there at all. */
+/** Downloads of blobs to files: complete and verified, resumed, or not created at all. */
 import {
   appendFileSync,
   mkdtempSync,
@@ -33,7 +33,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A store of one blob that answers stat, and bytes by `send`. */
+/** A store of one blob that responds to stat, and sends bytes with `send`. */
 const store =
   (send: Script): Script =>
   (heard, answer, nth) => {
@@ -47,7 +47,7 @@ const whole: Script = ({ headers }, answer) => {
   const from = rangeFrom(headers.range)
   answer.writeHead(from > 0 ? 206 : 200).end(bytes.subarray(from))
 }
-/** The first time it ends in the middle. */
+/** The first download breaks off in the middle. */
 const broken: Script = (heard, answer, nth) => {
   if (nth > 2) return whole(heard, answer, nth)
   answer.writeHead(200, { "content-length": String(bytes.length) })
@@ -169,7 +169,7 @@ describe("a download beside another", () => {
       store(({ headers }, answer) => {
         const from = rangeFrom(headers.range)
         answer.writeHead(from > 0 ? 206 : 200).write(bytes.subarray(from, cut_at))
-        // The first goes on when the second has begun in the middle of it.
+        // The first response continues when the second has started from the middle.
         if (from > 0 || waiting.length > 0) {
           for (const go_on of [...waiting, () => answer.end(bytes.subarray(cut_at))]) go_on()
         } else waiting.push(() => answer.end(bytes.subarray(cut_at)))

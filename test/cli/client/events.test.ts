@@ -1,11 +1,11 @@
-/** Following events: what is read of a stream, where it breaks, and while the server is away. */
+/** Following events: parsing a stream, interruptions, and an unavailable server. */
 import { assert, describe, it } from "@effect/vitest"
 import { eventsIn, follow } from "#cli/client/system/events.ts"
 import { endingOf, json, sessionWith, withServer } from "./scripted.ts"
 
 const past = "Sun, 06 Nov 1994 08:49:37 GMT"
 
-/** What a server answers one after the other before it is there. */
+/** The server's successive responses before it is available. */
 const refusals: ReadonlyArray<readonly [number, Record<string, string>?]> = [
   [500],
   [429, { "retry-after": "1" }],
@@ -52,7 +52,7 @@ describe("a stream of events", () => {
         for (const id of [from + 1, from + 2]) {
           answer.write(`id: ${id}\nevent: e\ndata: {"id":${id}}\n\n`)
         }
-        // The third is cut in its middle.
+        // The third event is cut off in the middle.
         answer.write(`id: ${from + 3}\nevent: e\nda`, () => answer.destroy())
       },
       async ({ url, heard }) => {
@@ -185,7 +185,7 @@ describe("a stream of events", () => {
         const following = { filters: [], after: "6", count: 1, retry_for_s: 60 }
         await follow(session, following, { first: 1, max: 2 })
         assert.equal(written.out, '{"id":7}\n')
-        // The second asks for one second, and the third for a date that was long ago.
+        // The second response asks for one second, and the third for a date long past.
         assert.isAbove(performance.now() - began_ms, 1000)
         assert.equal(heard.length, 12)
         assert.match(

@@ -1,4 +1,4 @@
-/** What the client makes of answers that fail, come late, come twice, or do not come. */
+/** The client's handling of responses that fail, are late, are repeated, or never arrive. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -206,7 +206,7 @@ describe("a request", () => {
     ))
 })
 
-/** As answers have it. */
+/** A blob id as in responses. */
 const blobId = (n: number) =>
   Buffer.from(n.toString(16).padStart(32, "0"), "hex").toString("base64")
 
@@ -259,7 +259,7 @@ describe("a list", () => {
         const { session, written } = sessionWith(url, { quiet: true })
         await runOperation(session, list, nothing)
         assert.equal(written.out.trim().split("\n").length, 2_500)
-        // One that is refused, and seven of what the server gives by itself.
+        // One refused request, and seven pages of the server's default size.
         assert.equal(heard.length, 8)
         await runOperation(session, list, { ...nothing, limit: 450 })
         assert.equal(heard.length, 9)
@@ -354,7 +354,7 @@ describe("a list", () => {
       }
       await runOperation({ ...session, screen }, list, nothing)
       assert.equal(written.out, `${JSON.stringify(all, null, 2)}\n`)
-      // Nothing is held until the end.
+      // Pages are printed as they arrive, not at the end.
       assert.deepEqual(seen, [1, 2, 3])
       const table = sessionWith(url)
       await runOperation(table.session, list, nothing)

@@ -1,4 +1,4 @@
-/** Verbs as processes: stopped where they wait, given too much, and where one of many fails. */
+/** Commands as processes: interrupted while waiting, given too much input, or partially failed. */
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,7 +11,7 @@ import { json, type Script, scripted } from "./scripted.ts"
 
 const root = join(import.meta.dirname, "../../..")
 const wait_ms_max = 60_000
-/** Less than a test's own time, so that a verb that hangs is named with what it printed. */
+/** Less than the test timeout, so that a hung command is reported with its output. */
 const verb_ms_max = 25_000
 
 let folder: string
@@ -58,7 +58,7 @@ describe("a verb that is stopped", () => {
         (_, answer) => json(answer, 500, {}),
         async (url, heard) => {
           const verb = started(url, ["policies", "create", "--body", "-"])
-          // More than a pipe holds has been taken: it reads.
+          // The process has taken more than fits in a pipe, so it is reading.
           await new Promise((taken) => verb.child.stdin.write(Buffer.alloc(500_000, " "), taken))
           verb.child.kill("SIGINT")
           assert.equal(await verb.ended, exit_codes.interrupted[0], verb.printed.err)
@@ -91,7 +91,7 @@ describe("a verb that is stopped", () => {
       return at(script, async (url) => {
         const verb = started(url, ["blobs", "get", "0".repeat(32)])
         let before = -1
-        // It takes no more, and nobody takes anything of it.
+        // Waits until the pipe is full and nobody reads from it.
         while (sent === 0 || sent !== before) {
           before = sent
           await new Promise((resolve) => setTimeout(resolve, 300))

@@ -1,4 +1,6 @@
-/** The command line in a real cloud: signed in to a real Keystone by OpenStack's own variables. */
+/**
+ * The command line in a real cloud: authenticated by a real Keystone with OpenStack's variables.
+ */
 import { join } from "node:path"
 import { afterAll, assert } from "@effect/vitest"
 import { Effect } from "effect"

@@ -1,4 +1,4 @@
-/** Names in place of ids: which are looked up, and what is said of those of two things. */
+/** Names instead of ids: which fields accept them, and the errors for ambiguous names. */
 import { assert, describe, it } from "@effect/vitest"
 import type { CommandGroup } from "#cli/client/operation.ts"
 import { runOperation } from "#cli/client/run.ts"
@@ -15,13 +15,13 @@ const known = [
   { id: id(4), name: "odd/../name", endpoint: "http://one" },
 ]
 
-/** A server that has those, two on a page, under whatever path. */
+/** A server that lists these resources under any path, two per page. */
 const server = () =>
   scripted(({ path, method }, answer) => {
     const { pathname, searchParams } = new URL(path, "http://x")
     const is_list = method === "GET" && /(targets|policies)$/.test(pathname)
     if (!is_list) return json(answer, 200, { id: "done" })
-    // As where `api.max_limit` is small.
+    // As with a small `api.max_limit`.
     if (Number(searchParams.get("limit") ?? 2) > 2) return json(answer, 400, { detail: "limit" })
     const from = Number(searchParams.get("marker") ?? 0)
     const next_marker = from + 2 < known.length ? String(from + 2) : null
@@ -65,7 +65,7 @@ describe("a name in place of an id", () => {
     const fields = { share_id: "nightly", target_id: "nightly", policy_id: id(9) }
     const { asked, body } = await doing(backups, "create", { fields })
     assert.equal(asked, "POST /v1/backups")
-    // Shares have no names here, and an id is never looked for.
+    // Shares have no names here, and ids are never looked up.
     assert.deepEqual(JSON.parse(body), { share_id: "nightly", target_id: id(1), policy_id: id(9) })
   })
 

@@ -1,4 +1,4 @@
-/** Whatever the API has, the command line has: held against the document in both shapes. */
+/** The command line covers the whole API: checked against the OpenAPI document of both shapes. */
 import { assert, describe, it } from "@effect/vitest"
 import { OpenApi } from "effect/http-api"
 import { blobs } from "#cli/client/blob-storage/blob.ts"
@@ -65,7 +65,7 @@ const nouns: ReadonlyArray<CommandGroup> = [
   webhooks,
 ]
 
-/** Operations without a verb over HTTP, on purpose. */
+/** Operations that intentionally have no command over HTTP. */
 const without: Readonly<Record<string, string>> = {
   "PUT /v1/blobs": "blobs put sends bytes as they are, POST /v1/blobs/stream",
   "GET /v1/blobs/{id}/stream": "blobs get asks for bytes as they are, with Range",
@@ -82,13 +82,13 @@ const without: Readonly<Record<string, string>> = {
   "GET /v1/admin/audit/key": "audit key, on the server's machine",
   "GET /v1/admin/charts": "the console draws them; docs/lifecycles.md has them too",
 }
-/** Pages, documents and probes, and a protocol with clients of its own. */
+/** Pages, documents, probes, and a protocol that has its own clients. */
 const for_others = [
   /^GET \/(carriers|plants|console|docs|livez|readyz|metrics|health|assets\/.+)?$/,
   /^GET \/(console|assets)\/.*$/,
   /^GET (\/v1)?\/(openapi|asyncapi)\.json$/,
   /^(GET|POST) \/v2\b/,
-  // The same as /v1/webhooks.
+  // Identical to /v1/webhooks.
   /^[A-Z]+ \/v1\/admin\/webhooks\b/,
 ]
 
@@ -134,7 +134,7 @@ const all = nouns.flatMap(({ name, operations }) =>
   operations.map((operation) => ({ name: `${name} ${operation.command}`, operation })),
 )
 
-/** Paths of the members that a body has, to the last; those that nobody may set have no type. */
+/** Paths of all nested fields of a body; read-only fields have no type. */
 const membersOf = (
   schema: Schema | undefined,
   schemas: Readonly<Record<string, Schema>>,
@@ -240,7 +240,7 @@ describe("the command line over HTTP", () => {
   })
 })
 
-/** What each operation may ask for, with something in the place of each name. */
+/** Every request of each operation, with a value for each path parameter. */
 const asked = nouns.flatMap(({ name, operations, covered = [] }) =>
   [
     ...operations,
@@ -254,7 +254,9 @@ const asked = nouns.flatMap(({ name, operations, covered = [] }) =>
 const nextOf = (method: string, path: string) =>
   notFoundAdvice({ method, path: path.replaceAll(/\{\w+\}/g, "0193") })
 
-/** `readings sources` and all others that are made of operations, and those that advice names. */
+/**
+ * `readings sources`, all other commands that are made of operations, and those named in advice.
+ */
 const verbs = new Set([...all.map(({ name }) => name), "blobs list"])
 
 describe("what is said of a thing that is not there", () => {

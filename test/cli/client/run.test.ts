@@ -1,4 +1,4 @@
-/** What a verb sends of what was typed. */
+/** The requests that a command sends. */
 import { assert, describe, it } from "@effect/vitest"
 import { runOperation } from "#cli/client/run.ts"
 import { domains } from "#cli/client/share-protection/fleet.ts"
@@ -16,7 +16,7 @@ interface Asked {
   readonly wait?: boolean
 }
 
-/** What is asked of a server whose GET answers `present`, each with its body. */
+/** The requests to a server whose GET returns `present`, each with its body. */
 const sent = (
   noun: typeof policies,
   name: string,
@@ -32,7 +32,7 @@ const sent = (
       const { session } = sessionWith(url, { json: true })
       const operation = noun.operations.find(({ command: verb }) => verb === name)
       assert(operation !== undefined)
-      // JSON, as a file has it.
+      // Plain JSON, as read from a file.
       const given = body === undefined ? {} : { body: JSON.parse(JSON.stringify(body)) }
       await endingOf(runOperation(session, operation, { ...nothing, wait, fields, ...given }))
       return heard.map(({ method, path, body }) => [

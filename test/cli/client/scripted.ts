@@ -1,4 +1,4 @@
-/** A real HTTP server that answers as a test says, and a session of the client with it. */
+/** A real HTTP server with scripted responses, and a client session with it. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Access } from "#cli/client/access.ts"
@@ -16,7 +16,7 @@ export interface Heard {
 
 export type Script = (heard: Heard, answer: ServerResponse, nth: number) => void
 
-/** Answers as the script says, request by request, until it is closed. */
+/** Responds as the script says, request by request, until closed. */
 export const scripted = async (script: Script) => {
   const heard: Array<Heard> = []
   const server = createServer((request, answer) => {
@@ -30,7 +30,7 @@ export const scripted = async (script: Script) => {
     })
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  // It listens on TCP.
+  // The server listens on TCP.
   const { port } = server.address() as AddressInfo
   const close = () => {
     server.closeAllConnections()
@@ -39,7 +39,7 @@ export const scripted = async (script: Script) => {
   return { url: `http://127.0.0.1:${port}`, heard, close }
 }
 
-/** Serves the script for as long as the work takes. */
+/** Serves the script while `work` runs. */
 export const withServer = async <A>(
   script: Script,
   work: (at: Awaited<ReturnType<typeof scripted>>) => Promise<A>,
@@ -57,7 +57,7 @@ export const json = (answer: ServerResponse, status: number, body: unknown, head
     .writeHead(status, { "content-type": "application/json", ...headers })
     .end(JSON.stringify(body))
 
-/** A screen that keeps what is written. */
+/** A screen that records its output. */
 export const kept = (columns?: number, err_columns?: number, has_colours = false) => {
   const written = { out: "", err: "" }
   const screen: Screen = {
@@ -77,7 +77,7 @@ export const kept = (columns?: number, err_columns?: number, has_colours = false
 
 const plain: Output = { json: false, fields: undefined, quiet: false }
 
-/** A session with the server at `url`, its caller known by a token. */
+/** A session with the server at `url`, authenticated by a token. */
 export const sessionWith = (url: string, output: Partial<Output> = {}, columns?: number) => {
   const stopping = new AbortController()
   const access: Access = {
@@ -97,7 +97,7 @@ export const sessionWith = (url: string, output: Partial<Output> = {}, columns?:
   return { session, written, stop: () => stopping.abort() }
 }
 
-/** How it ends: the ending and the message of its failure, or `ok`. */
+/** The outcome: the error kind and message, or `ok`. */
 export const endingOf = async (work: Promise<unknown>) => {
   try {
     await work

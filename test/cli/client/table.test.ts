@@ -1,4 +1,4 @@
-/** What people see: tables and pages that fit, progress on one line, values as they are read. */
+/** Output for people: tables and pages that fit, progress on one line, and readable values. */
 import { assert, describe, it } from "@effect/vitest"
 import { blobFields } from "#cli/client/blob-storage/blob.ts"
 import { formatBytes, formatDuration, formatValue, printable } from "#cli/client/format.ts"
@@ -33,7 +33,7 @@ const drawn = (...[items, names, screen]: Parameters<typeof table>) => {
 }
 const seeds = Array.from({ length: 200 }, (_, i) => i + 1)
 
-/** A small generator that always goes the same way from its seed. */
+/** A small generator that is deterministic in its seed. */
 const random = (seed: number) => {
   let state = seed
   return (below: number) => {

@@ -1,24 +1,24 @@
-/** A verb on a terminal: a pseudo-terminal of `script` (util-linux), as wide as a test says. */
+/** Runs a command on a pseudo-terminal of `script` (util-linux), with a given width. */
 import { spawn, spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { program } from "../../world/server/server.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
-/** Longer than a verb takes on a machine that does several things at once. */
+/** Longer than a command takes on a busy machine. */
 const verb_ms_max = 60_000
 
 export const has_terminal = spawnSync("script", ["--version"]).status === 0
 
 export interface Shown {
   readonly code: number | null
-  /** As the terminal got it: with carriage returns, colours and lines drawn over. */
+  /** The raw terminal output, with carriage returns, colours and overwritten lines. */
   readonly text: string
 }
 
 const quoted = (word: string) => `'${word.replaceAll("'", "'\\''")}'`
 
-/** Runs `almanac <args>` on a terminal of so many columns. */
+/** Runs `almanac <args>` on a terminal with this many columns. */
 export const onTerminal = (
   columns: number,
   args: ReadonlyArray<string>,
@@ -42,7 +42,7 @@ export const onTerminal = (
 
 const csi = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*[A-Za-z]`, "g")
 
-/** What stays on the terminal at the end: each line as it was drawn last. */
+/** The final contents of the terminal: the last version of each line. */
 export const seen = (text: string) =>
   text
     .split("\r\n")

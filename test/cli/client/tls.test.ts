@@ -1,4 +1,4 @@
-/** TLS with an authority of one's own, as a profile, a variable or a cloud names it. */
+/** TLS with a private authority, named by a profile, a variable or a cloud. */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:https"
@@ -18,7 +18,7 @@ const { signal } = new AbortController()
 const openssl = (...args: ReadonlyArray<string>) =>
   execFileSync("openssl", args, { cwd: folder, stdio: "pipe" })
 
-/** A key and a certificate; by the authority `by`, or by itself where that is itself. */
+/** A key and a certificate, signed by the authority `by`, or self-signed. */
 const certificate = (name: string, by: string, more: ReadonlyArray<string>) => {
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
   const files = ["-keyout", `${name}.key`, "-out", `${name}.pem`, "-subj", `/CN=${name}`]
@@ -37,7 +37,7 @@ beforeAll(async () => {
     answer.writeHead(200, { "content-type": "application/json" }).end('{"id":"v1"}'),
   )
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  // It listens on TCP.
+  // The server listens on TCP.
   port = (server.address() as AddressInfo).port
 })
 afterAll(() => {
@@ -64,7 +64,9 @@ const asked = async (
     http.close()
   }
 }
-/** Asks the server of a data folder, whose settings name this certificate, or which does itself. */
+/**
+ * Calls the server of a data folder that has this certificate in its settings or its instance file.
+ */
 const askedAs = (tls_cert: string, own?: string) => {
   const data_dir = at("data")
   mkdirSync(join(data_dir, "run"), { recursive: true })

@@ -1,6 +1,5 @@
 /**
- * The command line as a person uses it, against a real server: on a terminal, in pipes, stopped in
- * the middle, and mistaken.
+ * The command line against a real server: on a terminal, in pipes, interrupted, and with mistakes.
  */
 import { spawn, spawnSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
@@ -30,7 +29,7 @@ const env = (more = {}) => ({ HOME: home, ALMANAC_DATA_DIR: server.data_dir, ...
 const run = (args: ReadonlyArray<string>, more = {}) =>
   runVerb(server.data_dir, args, { HOME: home, ...more })
 
-/** A verb in the middle: what it has said, and a way to stop it as Ctrl-C does. */
+/** A running command: its output so far, and a way to interrupt it like Ctrl-C. */
 const started = (args: ReadonlyArray<string>) => {
   const child = spawn(process.execPath, [program, ...args], {
     cwd: root,
@@ -136,7 +135,7 @@ describeWithServer("almanac over HTTP", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line))
-    // The stream's epoch, and a number in it.
+    // The stream's epoch, and a sequence number in it.
     const [, after = ""] = /--after [\w-]+-(\d+)\n$/.exec(follow.printed.err) ?? []
     assert.isAbove(Number(after), 0, follow.printed.err)
     const rest = await run(["events", "follow", "--after", "1", "--count", "1", "--json"])

@@ -1,4 +1,4 @@
-/** What the client says while the job that it watches is queued. */
+/** The client's messages while the job that it watches is queued. */
 import { assert, describe, it } from "@effect/vitest"
 import { watchJob } from "#cli/client/share-protection/watch.ts"
 import { json, sessionWith, withServer } from "./scripted.ts"
@@ -7,7 +7,7 @@ const id = "01990000-0000-7000-8000-000000000001"
 const job = { id, job_type: "backup", state: "queued", target_id: "t1", project_id: "p1" }
 const whole = { id: "t1", name: "nightly", trust_id: "trust", vault_secret_map: {} }
 
-/** What is told while the job is queued for so many looks, its target as it is said each time. */
+/** The messages while the job is queued, given the target as returned by each poll. */
 const toldOf = async (
   targets: ReadonlyArray<object | undefined>,
   { is_operator = false, type = "backup" } = {},

@@ -1,6 +1,6 @@
 /**
- * Compiles the WebAssembly kernels: `node test/house/kernels/compile.ts` after a `.wat` changed.
- * The compiled file is committed beside its source, so that a server needs no compiler;
+ * Compiles the WebAssembly kernels: run `node test/house/kernels/compile.ts` after a `.wat`
+ * changes. The compiled file is committed next to its source, so that a server needs no compiler;
  * `compiled.test.ts` compiles each source again and compares.
  */
 import { globSync, readFileSync, writeFileSync } from "node:fs"
@@ -12,10 +12,10 @@ import { root } from "../tree.ts"
 export const kernels = (): ReadonlyArray<string> =>
   globSync("packages/*/kernels/*.wat", { cwd: root }).toSorted()
 
-/** Where a source's compiled form is. */
+/** The path of a source's compiled file. */
 export const compiledPath = (source: string): string => source.replace(/\.wat$/, ".wasm")
 
-/** The bytes that a source compiles to. */
+/** The compiled bytes of a source. */
 export const compile = async (source: string): Promise<Uint8Array> => {
   const wabt = await load()
   const text = readFileSync(join(root, source), "utf8")

@@ -1,4 +1,4 @@
-/** The compiled kernels are those that their sources make: nothing compiles them at a start. */
+/** The compiled kernels match their sources, because nothing compiles them at startup. */
 import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"

@@ -18,7 +18,7 @@ import {
 
 type Url = string
 
-/** Runs a test against a server of its own, whose bus is in memory. */
+/** Runs a test against its own server with an in-memory bus. */
 const served = (
   name: string,
   body: (
@@ -40,7 +40,7 @@ const served = (
 
 const mine = { service: "share-protection", aggregate: "job", type: "job_queued" } as const
 
-/** Two blob events, one of each project, and one that is nobody's. */
+/** Two blob events, one event of each project, and one without a project. */
 const mixed = [
   told(1),
   told(2, { ...mine, projectid: "p1" }),
@@ -205,7 +205,7 @@ describe("where the stream begins", () => {
   )
 
   served("after a Last-Event-ID beyond the end, once events have come to it", async (url, tell) => {
-    // As after a bus that was killed lost what it had told last: it is told again.
+    // As if a killed bus had lost its last event, which is then published again.
     await tell(told(1))
     const reading = read(url, "admin", 3)
     await tell(told(2), told(3))
@@ -331,7 +331,7 @@ describe("how the stream flows", () => {
   )
 })
 
-/** A bus that is out of reach. */
+/** An unreachable bus. */
 const down = Effect.fail(new PublishFailed({ detail: "no route" }))
 const gone = PublishedEvents.of({
   bounds: down,

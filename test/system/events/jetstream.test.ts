@@ -1,4 +1,4 @@
-/** `GET /v1/events` over a real bus: what it holds, what it lets go, and what it outlives. */
+/** `GET /v1/events` over a real bus: buffering, released memory, and outages. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule, type Scope } from "effect"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
@@ -10,9 +10,11 @@ import { historyAlone } from "../../world/publishing.ts"
 import { read, serveEvents, tell, told, until } from "../../world/system/events-served.ts"
 
 const mib = 1024 ** 2
-/** What the process may take of the bus for one reader: its window twice, as one is on its way. */
+/**
+ * Maximum bus data that the process buffers for one reader: twice its window, one part in transit.
+ */
 const held_bytes_max = 16 * mib
-/** What the kernel's buffers of both ends may hold beside it. */
+/** Additional data in the kernel buffers of both ends. */
 const kernel_bytes_max = 16 * mib
 
 const bus = Layer.provideMerge(historyAlone, publishedEventsJetStream(1)).pipe(
@@ -28,7 +30,7 @@ const live = (
 const consumers = Effect.gen(function* () {
   const { jsm } = yield* EventsConnection
   const { state } = yield* Effect.promise(() => jsm.streams.info(events_stream))
-  // One feeds the mirror of subscribers.
+  // One consumer feeds the mirror of subscribers.
   return state.consumer_count - 1
 })
 
@@ -66,7 +68,7 @@ describeWithServer("GET /v1/events over JetStream", () => {
       const before = connection.stats().inBytes
       const reader = yield* promise(() => read(url, "admin", 0))
       reader.pause()
-      // It is over when a second passes in which nothing is taken.
+      // Reading has stopped when a second passes without new bytes.
       let taken = 0
       yield* Effect.sync(() => connection.stats().inBytes - before).pipe(
         Effect.delay(1000),
@@ -96,7 +98,7 @@ describeWithServer("GET /v1/events over JetStream", () => {
       const { url } = yield* serveEvents
       const server = yield* NatsServer
       const reader = yield* promise(() => read(url, "admin", 0))
-      // As the publisher does: a killed server may have lost the last that it took.
+      // Like the publisher: a killed server may have lost its last events.
       const tellUpTo = (end: number) =>
         Effect.gen(function* () {
           const kept = (yield* (yield* PublishedEvents).last)?.sequence ?? 0
@@ -123,7 +125,7 @@ describeWithServer("GET /v1/events over JetStream", () => {
     Effect.gen(function* () {
       const { url, inFlight } = yield* serveEvents
       yield* tell(told(1))
-      // It is answered once its place is there.
+      // The response starts once its position exists.
       const reading = read(url, "admin", 3)
       yield* promise(() => until(() => inFlight() > 0))
       yield* tell(told(2), told(3))

@@ -1,8 +1,8 @@
 /**
- * The stream as parsers of others read it, from its first block on: each event once and no empty
- * one. Chromium's is in test/process/pages/events-browser.test.ts. Tried by hand too: httpx-sse
- * 0.4.3, sseclient-py 1.9.0, eventsource-parser 4.1.3; the first gives an empty event for each
- * block that has no data, so no block may be without.
+ * The stream as third-party parsers read it, from its first block: each event once and no empty
+ * event. test/process/pages/events-browser.test.ts covers Chromium's parser. Also tested by hand:
+ * httpx-sse 0.4.3, sseclient-py 1.9.0, eventsource-parser 4.1.3; the first emits an empty event for
+ * each block without data, so every block needs data.
  */
 import { randomBytes } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
@@ -23,7 +23,7 @@ import {
   until,
 } from "../../world/system/events-served.ts"
 
-/** Reads the stream at this URL, and reports every event that the parser makes of it. */
+/** Reads the stream at this URL, and reports every event that the parser emits. */
 type Reads = (url: string, ticket: string, onEvent: (of: string) => void) => () => void
 
 const lineOf = (type: string, id: string, data: string) =>
@@ -80,7 +80,7 @@ describe("a stream of events", () => {
           const { ticket } = (await answer.json()) as { ticket: string }
           const seen: Array<string> = []
           const leave = reads(url, ticket, (one) => seen.push(one))
-          // The first block comes alone.
+          // The first block arrives alone.
           await new Promise((resume) => setTimeout(resume, 100))
           await run(tell(told(1)))
           await until(() => seen.length > 0)

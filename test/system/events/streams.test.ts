@@ -1,4 +1,4 @@
-/** How many streams of events each caller may have open. Source: decision 0179. */
+/** Limits on open event streams per caller. Source: decision 0179. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { EventStreams, streamBudget } from "#gateway/budget.ts"
@@ -16,7 +16,7 @@ import {
 const one_stream = { max_event_streams: 1, max_event_streams_per_caller: 1 }
 
 describe("the budget of streams", () => {
-  /** 14 for all but admins, and of those half for a project. */
+  /** 14 for all callers except admins, and half of those per project. */
   const limits = { max_event_streams: 16, max_event_streams_per_caller: 3 }
   const openAll = (url: string, token: string, count: number) =>
     Effect.promise(() => Promise.all(Array.from({ length: count }, () => read(url, token))))

@@ -29,7 +29,7 @@ interface World {
   readonly tell: (...events: Parameters<typeof tell>) => Promise<number>
 }
 
-/** Runs a test against a server of its own, whose tickets expire by the clock of `tickets`. */
+/** Runs a test against its own server, whose tickets expire by the clock of `tickets`. */
 const served = (name: string, body: (world: World) => Promise<void>) =>
   it.live(name, () => {
     const tickets = ticketsWith(sealWith(randomBytes(32)), per_caller)
@@ -60,7 +60,7 @@ const served = (name: string, body: (world: World) => Promise<void>) =>
     )
   })
 
-/** The ticket of an answer. */
+/** The ticket in a response. */
 const ticketOf = ({ status, text }: Awaited<ReturnType<World["issue"]>>) => {
   assert.equal(status, 201, text)
   const { ticket, expires_at } = JSON.parse(text) as { ticket: string; expires_at: string }

@@ -24,7 +24,7 @@ const filled = (...keys: ReadonlyArray<string>) => {
 const begun = (backlog: Backlog, now_ms = 0) =>
   backlog.begin(now_ms).items.map(({ sequence }) => sequence)
 
-/** Begins one and lets it fail. */
+/** Starts an item and lets it fail. */
 const fail = (backlog: Backlog, item: Item, now_ms: number, outcome = refused) =>
   backlog.failed(item, outcome, now_ms, 1)
 
@@ -99,7 +99,7 @@ describe("a webhook's backlog", () => {
         now += 2 * hour_ms
       }
       assert.equal(verdict, is_taken ? "give_up" : "again")
-      // Those behind it have their turn.
+      // The items behind it get their turn.
       if (is_taken) assert.deepEqual(begun(backlog, now), [2])
     }
   })
@@ -127,7 +127,7 @@ describe("a webhook's backlog", () => {
     const [last] = backlog.begin(now + 60_000).items
     if (last === undefined) assert.fail("one is tried")
     backlog.succeeded(last, now + 60_000)
-    // The receiver is back: nobody waits for what is left of an hour.
+    // The receiver is back, so no item waits for the rest of the hour.
     assert.lengthOf(begun(backlog, now + 60_001), 6)
   })
 
@@ -141,7 +141,7 @@ describe("a webhook's backlog", () => {
     assert.equal(letter.sequence, 9)
     backlog.succeeded(letter, 60_001)
     assert.isNull(backlog.failingSince())
-    // It goes once the log has it, and is not tried again until then.
+    // It leaves the backlog once the log has it, and is not retried until then.
     assert.deepEqual(begun(backlog, 60_002), [1, 2, 3, 4, 5])
     backlog.postpone(letter, 70_000)
     assert.deepEqual(begun(backlog, 69_999), [])

@@ -1,4 +1,4 @@
-/** One webhook's delivery, where the log or the bus is not what it should be. */
+/** Delivery of one webhook while the log or the bus misbehaves. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -31,7 +31,7 @@ const webhook: WebhookNow = {
 
 const start_ms = Date.UTC(2026, 10, 22)
 
-/** What was asked of the log and of the receiver, and whether the log can be reached. */
+/** Counts requests to the log and the receiver, and controls whether the log is reachable. */
 const makeWorld = () => ({
   is_log_up: true,
   asked: 0,
@@ -40,7 +40,7 @@ const makeWorld = () => ({
 })
 type World = ReturnType<typeof makeWorld>
 
-/** A log that keeps dead letters, and a receiver that takes only what is of `taken`. */
+/** A log that keeps dead letters, and a receiver that accepts only the subject `taken`. */
 const layerOf = (world: World, taken: string) =>
   Layer.mergeAll(
     Layer.provideMerge(webhookEvents, eventsMemory),
@@ -54,7 +54,7 @@ const layerOf = (world: World, taken: string) =>
               Effect.suspend(() => {
                 world.asked++
                 if (!world.is_log_up) return Effect.fail(new Unavailable({ detail: "down" }))
-                // The only command that these tests lead to.
+                // The only command in these tests.
                 const { letters } = command as { letters: ReadonlyArray<Letter> }
                 world.letters.push(...letters)
                 return Effect.succeed(world.asked)
@@ -97,7 +97,7 @@ describe("a webhook's delivery", () => {
       world.is_log_up = true
       for (let s = 0; s < 120; s++) yield* TestClock.adjust("1 second")
       assert.isAtLeast(world.letters.length, open_max)
-      // Those that were never tried wait for the one before them.
+      // Events that were never tried wait for the one before them.
       for (const { first_failed_at } of world.letters) {
         assert.isAtLeast(Date.parse(first_failed_at), start_ms)
       }

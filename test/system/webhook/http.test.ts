@@ -1,4 +1,4 @@
-/** `/v1/webhooks` behind the front door: each status, and who sees what. */
+/** `/v1/webhooks` behind the gateway: each status, and the visibility per caller. */
 import { assert, describe } from "@effect/vitest"
 import { DisableWebhook, GiveUpDeliveries, RotateWebhookSecret } from "#schemas/system/webhook.ts"
 import { type Asked, limit, served } from "../../world/system/webhooks-served.ts"
@@ -6,7 +6,7 @@ import { type Asked, limit, served } from "../../world/system/webhooks-served.ts
 const url = "https://example.com/hook"
 const hooks = "/v1/webhooks"
 
-/** Makes one and answers its id. */
+/** Creates a webhook and returns its id. */
 const made = async ({ ask }: Asked, who: string, more: object = {}) => {
   const { status, body } = await ask(who, "POST", hooks, { url, ...more })
   assert.equal(status, 201)
@@ -77,7 +77,7 @@ describe("who may do what with webhooks", () => {
     const everybodys = await made(asked, "admin")
     const seenBy = async (who: string) => {
       const { body } = await ask(who, "GET", hooks)
-      // The body's own list.
+      // The list in the body.
       return (body.webhooks as ReadonlyArray<{ id: string }>).map(({ id }) => id).toSorted()
     }
     assert.deepEqual(await seenBy("one"), [mine])
@@ -256,7 +256,7 @@ describe("a webhook over HTTP", () => {
     assert.deepEqual(await versions(), [2, 1])
     await ask("one", "POST", `${hooks}/${id}/secret`, { overlap_hours: 0 })
     assert.deepEqual(await versions(), [3])
-    // Its secret is of a key that this server does not have any more.
+    // Its secret uses a key that this server no longer has.
     const lost = { key_id: "0123456789abcdef", previous_until: "2026-11-22T00:00:00.000Z" }
     await command(id, RotateWebhookSecret.make(lost))
     await versions()
@@ -280,7 +280,7 @@ describe("dead letters over HTTP", () => {
     const id = await made(asked, "one")
     const path = `${hooks}/${id}/dead-letters`
     await command(id, GiveUpDeliveries.make({ letters: [3, 5, 9].map(letterOf) }))
-    // What follows waits for what it writes itself, and so has seen these.
+    // A write waits for its own position, so later requests see the dead letters too.
     await ask("one", "PATCH", `${hooks}/${id}`, { description: "seen" })
     const list = async (query = "") => (await ask("one", "GET", path + query)).body
     const first = await list("?limit=2")

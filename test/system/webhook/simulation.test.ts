@@ -1,6 +1,6 @@
 /**
- * Webhooks under faults that a seed draws. `npm run soak -- --only webhooks` does the same a
- * thousand times; `--seed S` repeats one.
+ * Webhooks under random faults. `npm run soak -- --only webhooks` runs a thousand of these; `--seed
+ * S` repeats one.
  */
 import { randomInt } from "node:crypto"
 import { assert, describe, it } from "vitest"
@@ -8,10 +8,10 @@ import { simulate, tellBroken } from "../../world/system/webhook/simulation.ts"
 
 const runs = Number(process.env.ALMANAC_SIMULATIONS ?? 50)
 const seed_max = 2 ** 31
-/** On a machine that does many other things too, in milliseconds. */
+/** In milliseconds, on a busy machine. */
 const timeout_ms = 300_000
 
-/** What must have happened in fifty runs, or they prove little. */
+/** Events that must occur in fifty runs; otherwise the runs prove little. */
 const wanted = [
   ...["a try", "a look", "a save", "a load", "a read", "a command"].map((at) => `killed at ${at}`),
   "a save fails",

@@ -204,7 +204,7 @@ describe("a webhook", () => {
   it("signs with its newest secret, and with the one before until a time", () => {
     const { context } = [created, rotated, rotated].reduce(Webhook.evolve, Webhook.initialState)
     const { previous_until, key_id } = rotation
-    // The decider's context is deferred: it is that of its chart.
+    // The decider's context type is deferred: it is that of its chart.
     assert.deepEqual((context as WebhookContext).secrets, [
       { version: 3, key_id, until: null },
       { version: 2, key_id, until: previous_until },
@@ -265,7 +265,7 @@ describe("webhooks' read model", () => {
         assert.equal(row?.secret_version, secrets[0]?.version)
         assert.equal(row?.reason ?? null, value === "disabled" ? "gone" : null)
         const under_way = letters.filter(({ is_redelivering }) => is_redelivering)
-        // Nobody asks for what was not given up.
+        // Only letters that were given up can be redelivered.
         if (history.indexOf(given_up) < history.indexOf(redelivering) && letters.length > 0) {
           assert.deepEqual(
             under_way.map(({ sequence }) => sequence),

@@ -1,4 +1,4 @@
-/** The dashboard's deciders as the tables of tests read them: a refusal is named by its tag. */
+/** The dashboard's deciders in the form for state tables: a rejection's code is its tag. */
 import { Result } from "effect"
 import type { Decider } from "#actors/decider.ts"
 import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
@@ -8,7 +8,7 @@ export const coded = <Command, Event, State>(
   decider: Decider<Command, Event, State, Rejection>,
 ): Decider<Command, Event, State, { readonly code: Rejection["_tag"] }> => ({
   ...decider,
-  // Nobody decodes a refusal here.
+  // These tests decode no rejection.
   rejection: decider.rejection as never,
   decide: (state, command) =>
     Result.mapError(decider.decide(state, command), ({ _tag: code }) => ({ code })),
@@ -19,10 +19,10 @@ export const leap_year: ReadonlyArray<string> = Array.from({ length: 366 }, (_, 
   dateOf(dayOf("2024-01-01") + i),
 )
 
-/** Bytes of a value as JSON. */
+/** Size of a value as JSON in bytes. */
 export const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value)).length
 
-/** What a command makes happen at first; it must not be refused. */
+/** The events of a command in the initial state; it must not be rejected. */
 export const decided = <Command, Event, State>(
   { decide, initialState }: Decider<Command, Event, State, Rejection>,
   command: Command,

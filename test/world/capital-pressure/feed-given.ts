@@ -1,4 +1,4 @@
-/** What the tests of feeds begin with: a folder, a metric, and feeds that ask a server. */
+/** Setup for tests of feeds: a folder, a metric, and feeds that call a server. */
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -9,7 +9,7 @@ import type { Metric } from "#schemas/capital-pressure/metric.ts"
 import { findMetric } from "#schemas/capital-pressure/registry.ts"
 import { optionsAt, publisher } from "./publisher.ts"
 
-/** A folder for the scope's life. */
+/** A folder for the life of the scope. */
 export const tempFolder = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "almanac-feeds-"))),
   (folder) => Effect.promise(() => rm(folder, { recursive: true })),
@@ -21,7 +21,7 @@ export const metricOf = (id: string): Metric => {
   return metric
 }
 
-/** A server of all publishers, feeds that ask it, and the folder where they keep validators. */
+/** A server of all publishers, feeds that call it, and the folder for their validators. */
 export const given = Effect.fnUntraced(function* (changes: Partial<FeedsHttpOptions> = {}) {
   const fake = yield* publisher()
   const folder = yield* tempFolder
@@ -29,7 +29,7 @@ export const given = Effect.fnUntraced(function* (changes: Partial<FeedsHttpOpti
   return { fake, folder, options, ...(yield* feedsWith(options)) }
 })
 
-/** The feeds themselves, for the scope's life: each time new ones, as another process has them. */
+/** New feeds on each call, for the life of the scope, as in another process. */
 export const feedsWith = (options: FeedsHttpOptions) =>
   Effect.flatMap(Effect.scope, (scope) =>
     Effect.map(Layer.buildWithScope(Layer.fresh(feedsHttp(options)), scope), (context) =>

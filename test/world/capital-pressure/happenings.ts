@@ -1,4 +1,4 @@
-/** What can happen to each aggregate of the dashboard, for walks over every short history. */
+/** The possible events of each dashboard aggregate, to explore every short history. */
 import type { AnyStateMachine } from "xstate"
 import { machine as composite } from "#actors/capital-pressure/composite.ts"
 import { machine as feed } from "#actors/capital-pressure/feed.ts"
@@ -22,7 +22,7 @@ export interface Happening {
   readonly machine: AnyStateMachine
   readonly id: string
   readonly events: ReadonlyArray<Message>
-  /** So that there are some hundred histories. */
+  /** Limits the number of histories to a few hundred. */
   readonly length_max: number
 }
 

@@ -1,7 +1,4 @@
-/**
- * An ingest within a test: the log in memory, a real file, and publishers who tell what the test
- * says.
- */
+/** An ingest in a test: the log in memory, a real file, and publishers controlled by the test. */
 import Sqlite from "better-sqlite3"
 import { Effect, Layer, type Scope } from "effect"
 import { FeedFailed, Feeds, unchanged } from "#actors/capital-pressure/feeds.ts"
@@ -17,14 +14,14 @@ import type { WatchlistTarget } from "#schemas/capital-pressure/watchlist.ts"
 import { sqlite } from "#sqlite"
 import { temporaryFolder } from "../programs/nats.ts"
 
-/** What a publisher tells of a series: values by date, nothing new, or why it cannot. */
+/** A publisher's response for a series: values by date, no changes, or a failure. */
 export type Answer = Readonly<Record<string, number>> | "unchanged" | { readonly fails: string }
 
-/** Publishers as a test has them. */
+/** Publishers controlled by a test. */
 export interface Publishers {
-  /** By metric_id or ticker; who is not there fails. */
+  /** By metric_id or ticker; missing ones fail. */
   readonly tell: Map<string, Answer>
-  /** Metrics whose answers were kept, and those that were to be forgotten. */
+  /** Metrics whose validators were stored, and those whose validators were discarded. */
   readonly kept: Array<string>
   readonly forgotten: Array<string>
 }
@@ -42,7 +39,7 @@ const seriesOf = (answer: Readonly<Record<string, number>>): Series => {
 const isFailure = (answer: Answer): answer is { readonly fails: string } =>
   typeof answer === "object" && typeof answer.fails === "string"
 
-/** Answers, or fails as the publisher does. */
+/** Responds or fails as the publisher is set up. */
 const asked = ({ tell }: Publishers, id: string) => {
   const answer = tell.get(id)
   const fails = answer === undefined ? `${id} is not told.` : isFailure(answer) && answer.fails
@@ -68,7 +65,7 @@ export const feedsOf = (of: Publishers) =>
       }),
   })
 
-/** The metrics of these ids; all that have a feed without any. */
+/** The metrics with these ids; without ids, all that have a feed. */
 export const metricsOf = (...ids: ReadonlyArray<string>) =>
   ids.length === 0
     ? metrics.filter(({ stub }) => stub === null)
@@ -104,14 +101,14 @@ export const world = Layer.unwrap(
   }),
 ).pipe(Layer.provideMerge(logMemory))
 
-/** Ingests, waits until the file shows it, and answers how it went. */
+/** Ingests, waits until the file shows the result, and returns the report. */
 export const ingests = Effect.fnUntraced(function* (of: Publishers, what: Partial<IngestOptions>) {
   const report = yield* runIngest(wanted(what), () => Effect.void).pipe(Effect.provide(feedsOf(of)))
   yield* waitForFile(report.position)
   return report
 })
 
-/** What a query answers of the file. */
+/** The rows of a query on the file. */
 export const rows = (sql: string) =>
   Effect.map(DashboardFile, ({ path }) => {
     const file = new Sqlite(path, { readonly: true })

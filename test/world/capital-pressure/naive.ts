@@ -1,4 +1,4 @@
-/** The maths of the dashboard done slowly, value by value and by the words of the rules. */
+/** The dashboard's calculations, implemented slowly: value by value, as the rules state them. */
 import type { Series, Store } from "#projections/capital-pressure/store.ts"
 import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
 import type { Metric } from "#schemas/capital-pressure/metric.ts"
@@ -12,7 +12,7 @@ export interface Point {
 export const pointsOf = ({ days, values }: Series): ReadonlyArray<Point> =>
   Array.from(days, (day, index) => ({ day, value: values[index] ?? Number.NaN }))
 
-/** By the text of the date. */
+/** Works on the text of the date. */
 export const naiveYearsBefore = (day: number, years: number): number => {
   const [year, rest] = [dateOf(day).slice(0, 4), dateOf(day).slice(4)]
   const before = `${String(Number(year) - years).padStart(4, "0")}${rest}`
@@ -42,7 +42,7 @@ const mean = (values: ReadonlyArray<number>) =>
 
 const tolerance = { daily: 7, weekly: 10, monthly: 45, quarterly: 120 }
 
-/** null where the window has not filled, holds too few values, or all are the same. */
+/** null if the window is not full, has too few values, or all values are equal. */
 export const naiveZ = (metric: Metric, points: ReadonlyArray<Point>, at: Point): number | null => {
   const start = naiveYearsBefore(at.day, metric.zscore_years)
   const years = metric.zscore_years
@@ -58,7 +58,7 @@ export const naiveZ = (metric: Metric, points: ReadonlyArray<Point>, at: Point):
   return (at.value - centre) / deviation
 }
 
-/** Saturday and Sunday become Monday. */
+/** Moves Saturday and Sunday to Monday. */
 const published = (day: number) => {
   const weekday = new Date(day * 86_400_000).getUTCDay()
   return day + (weekday === 6 ? 2 : weekday === 0 ? 1 : 0)
@@ -75,7 +75,7 @@ const naivePressure = (metric: Metric, series: Series, today: number): number | 
   return metric.direction_kind === "higher_bearish" ? z : -z
 }
 
-/** Of a day the means of the four tiers, and the mean of those that there are. */
+/** The means of the four tiers on a day, and the mean of those that exist. */
 export const naiveComposite = (observations: Store["observations"], today: number) => {
   const tiers = [1, 2, 3, 4].map((tier) => {
     const all = metrics

@@ -1,8 +1,8 @@
-"""Computes with pandas what the dashboard computes: a second opinion, written from the rules alone.
+"""Repeats the dashboard's computations with pandas, independently and only from the rules.
 
-Reads JSON: series (metric_id, rules of its metric, days since 1970-01-01, values) and from_day, to_day.
-Writes JSON: of each series its indicator's days and values and z-scores, of the days between the
-composite and its tiers. null where there is none.
+Reads JSON: series (metric_id, rules of its metric, days since 1970-01-01, values), from_day and
+to_day. Writes JSON: the days, values and z-scores of each series' indicator, and the composite
+and its tiers for the days from from_day to to_day. Missing values are null.
 """
 import json
 import sys
@@ -22,7 +22,7 @@ def count_min(cadence, years):
 
 
 class CalendarWindow(BaseIndexer):
-    """The values of (t - years, t], by the calendar."""
+    """The values in (t - years, t], by calendar years."""
 
     def get_window_bounds(self, num_values=0, min_periods=None, center=None, closed=None, step=None):
         starts = self.dates - pd.DateOffset(years=self.years)
@@ -56,7 +56,7 @@ def zscores(one, series):
 
 
 def exact(one, series):
-    """The same deviation, each window by itself."""
+    """The same deviation, computed separately for each window."""
     start, end = CalendarWindow(dates=series.index, years=one["zscore_years"]).get_window_bounds(len(series))
     values = series.to_numpy()
     windows = [values[a:b] for a, b in zip(start, end)]
@@ -65,7 +65,7 @@ def exact(one, series):
 
 
 def pressure(one, series, z, grid):
-    """The directional z-score of each day of the grid, of what was published and is not too old."""
+    """The directional z-score on each day of the grid, from published and recent values."""
     published = series.index + pd.Timedelta(days=one["publication_lag"])
     published = pd.DatetimeIndex([pd.offsets.BDay().rollforward(day) for day in published])
     sign = 1 if one["direction_kind"] == "higher_bearish" else -1

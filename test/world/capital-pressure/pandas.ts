@@ -1,4 +1,4 @@
-/** What pandas makes of a store, for tests: Debian's package, out of the system or a tree. */
+/** pandas' results for a store, for tests: Debian's package, from the system or a tree. */
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
@@ -12,7 +12,7 @@ import { findTree, treeEnvironment, trees } from "../../../launcher/trees.mjs"
 import { describeAbsent } from "../programs/absent.ts"
 import { synthetic_last_day, syntheticStore } from "./synthetic-store.ts"
 
-/** Debian's own Python, whose version the packages are for: another one may come first in PATH. */
+/** Debian's own Python, which matches the packages: another version may come first in PATH. */
 const python = "/usr/bin/python3"
 const answer_bytes_max = 2 ** 28
 const tolerance = 1e-9
@@ -46,7 +46,7 @@ const ask = (tree: string, given: ReadonlyArray<Given>, from_day: number, to_day
   return answer
 }
 
-/** How far ours are from theirs, at most: of numbers above 1 as a part of them. */
+/** Maximum distance between our values and theirs: relative for values above 1. */
 const distance = (ours: Float64Array, theirs: Numbers) => {
   expect(ours.length).toBe(theirs.length)
   return ours.reduce((furthest, one, index) => {
@@ -65,8 +65,8 @@ const metricOf = (metric_id: string): Metric => {
 }
 
 /**
- * Series on which running sums lose their digits, pandas' own too (an outlier leaves it 0.06 off):
- * they are compared with numpy's deviation of each window by itself. None counts in the composite.
+ * Series on which running sums lose precision, even in pandas (an outlier leaves it 0.06 off), so
+ * they are compared with numpy's deviation of each window. None is part of the composite.
  */
 const hardSeries = (): ReadonlyArray<Given> => {
   const { observations } = syntheticStore(seed)
@@ -129,7 +129,7 @@ const define = (tree: string) => {
   })
 }
 
-/** Defines the tests; without pandas they are skipped, or fail where all servers must be there. */
+/** Defines the tests; without pandas they are skipped, or fail if `is_required`. */
 export const agreementWithPandas = ({ is_required }: { readonly is_required: boolean }) => {
   const name = "agreement with pandas"
   const tree = findTree("pandas")

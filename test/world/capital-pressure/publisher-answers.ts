@@ -1,4 +1,4 @@
-/** What each publisher answers to each request that is documented. Source: market facts, A1.4. */
+/** Each publisher's response to each documented request. Source: market facts, A1.4. */
 import writeXlsxFile from "write-excel-file/node"
 import { dateOf, dayOf, weekdayOf } from "#schemas/capital-pressure/day.ts"
 
@@ -31,7 +31,7 @@ export const datesOf = (cadence: "daily" | "weekly" | "monthly" | "quarterly") =
   return days.filter(is_of).map(dateOf)
 }
 
-/** The cadence and first amount of FRED's series. */
+/** The cadence and first value of each FRED series. */
 const fred_series: Readonly<Record<string, readonly [Parameters<typeof datesOf>[0], number]>> = {
   BAMLH0A0HYM2: ["daily", 3],
   BAA10Y: ["daily", 2],
@@ -58,7 +58,7 @@ const fred_series: Readonly<Record<string, readonly [Parameters<typeof datesOf>[
 /** A holiday, on which daily series have an empty cell. */
 export const holiday = "2024-07-04"
 
-/** What FRED tells of a series; "" on the holiday. */
+/** FRED's rows of a series; "" on the holiday. */
 export const fredRows = (series: string): ReadonlyArray<readonly [string, string]> => {
   const [cadence, amount] = fred_series[series] ?? ["daily", 0]
   return datesOf(cadence).map((date, n) => [
@@ -78,7 +78,7 @@ const fred = (url: URL): Answer | undefined => {
   )
 }
 
-/** The key that the fakes know. */
+/** The only valid key. */
 export const good_key = "0123456789abcdef0123456789abcdef"
 
 const fredJson = (url: URL): Answer | undefined => {
@@ -142,7 +142,7 @@ export const margin_headings = [
   "Free Credit Balances in Customers' Securities Margin Accounts",
 ]
 
-/** A workbook of cells: texts, numbers, dates, or none. */
+/** A workbook of cells: strings, numbers, dates, or empty. */
 export const workbook = (
   rows: ReadonlyArray<ReadonlyArray<string | number | Date | null>>,
   sheet = "Customer Margin Balances",
@@ -158,7 +158,7 @@ export const workbook = (
   return writeXlsxFile(data, { sheet }).toBuffer()
 }
 
-/** Written once: a workbook holds the time at which it was made. */
+/** Written once, because a workbook contains its creation time. */
 let published: Promise<Buffer> | undefined
 
 const finra = async (): Promise<Answer> => {
@@ -181,7 +181,7 @@ const fiscaldata = (url: URL) => {
   return json({ data, meta, links: { self: "", first: "", prev: null, next: null, last: "" } })
 }
 
-/** Yahoo's form, of days with their closes and adjusted closes. */
+/** Yahoo's format, for days with their closes and adjusted closes. */
 export const chart = (
   ticker: string,
   days: ReadonlyArray<readonly [time_s: number, close: number | null, adjusted: number | null]>,
@@ -202,7 +202,7 @@ export const chart = (
   },
 })
 
-/** When New York opens at 9:30 of winter time, in seconds. */
+/** The opening time of New York at 9:30 winter time, in seconds. */
 export const opening = (date: string) => dayOf(date) * 86_400 + 14.5 * 3600
 
 const yahoo = (ticker: string) =>
@@ -224,7 +224,7 @@ const stooq = (url: URL): Answer => {
   return csv("Date,Open,High,Low,Close,Volume", rows)
 }
 
-/** The answer to a request as it is documented; undefined of any other. */
+/** The documented response to a request; undefined for any other request. */
 export const documented = async (url: URL): Promise<Answer | undefined> => {
   const { pathname: path } = url
   if (path === "/graph/fredgraph.csv") return fred(url)

@@ -1,6 +1,6 @@
 /**
- * Every publisher in one server on loopback: it answers in the documented shapes, or as a test
- * wants. Its numbers are invented.
+ * Every publisher in one server on loopback: it responds in the documented formats, or as a test
+ * requires. Its numbers are invented.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { createServer as createTlsServer } from "node:https"
@@ -11,12 +11,12 @@ import type { FeedsHttpOptions } from "#adapters/capital-pressure/feeds-http.ts"
 import { documented } from "./publisher-answers.ts"
 
 export interface Asked {
-  /** With its query, as it came. */
+  /** The full URL, including the query. */
   readonly url: URL
   readonly headers: IncomingMessage["headers"]
 }
 
-/** Answers in the publisher's stead where it returns true. */
+/** Responds in place of the publisher if it returns true. */
 export type Instead = (asked: Asked, response: ServerResponse) => boolean
 
 export interface FakePublisher {
@@ -49,7 +49,7 @@ export const publisher = (tls?: { readonly key: string; readonly cert: string })
     }),
   ).pipe(
     Effect.map((server) => {
-      // A server that listens on a port has such an address.
+      // A server that listens on a port has this form of address.
       const { port } = server.address() as AddressInfo
       return Object.assign(fake, { url: `${tls ? "https" : "http"}://127.0.0.1:${port}` })
     }),
@@ -60,10 +60,10 @@ export const publisher = (tls?: { readonly key: string; readonly cert: string })
 export const basesAt = (url: string): Record<Publisher, string> => {
   const names = Object.keys(publishers) as Array<Publisher> // It has no other keys.
   const bases = Object.fromEntries(names.map((name) => [name, url]))
-  return bases as Record<Publisher, string> // Each name was given its address.
+  return bases as Record<Publisher, string> // Each name has its address by now.
 }
 
-/** As an install has them, at the fake's address and without long pauses. */
+/** The default options, with the fake's address and short delays. */
 export const optionsAt = (url: string, folder: string): FeedsHttpOptions => ({
   version: "1.2.3",
   contact: "",

@@ -1,5 +1,5 @@
 /**
- * The dashboard behind the front door, over real HTTP and a file that the test writes. Its day is
+ * The dashboard behind the gateway, over real HTTP and with a file that the test writes. Its day is
  * the last one of the synthetic store.
  */
 import { mkdtempSync, rmSync } from "node:fs"
@@ -15,20 +15,20 @@ import { sqlite } from "#sqlite"
 import { type Served, type Setup, serveHttp, settingsWith } from "../http.ts"
 import { synthetic_last_day } from "./synthetic-store.ts"
 
-/** Noon of that day, in UTC: before the ingest of the day is due. */
+/** Noon of that day in UTC, before the day's ingest is due. */
 export const noon_ms = synthetic_last_day * 86_400_000 + 43_200_000
 
 export interface Dashboarded extends Served {
-  /** The file that is shown. */
+  /** The file that the dashboard shows. */
   readonly path: string
-  /** Moves the clock by which the dashboard knows the day. */
+  /** Sets the clock that determines the dashboard's day. */
   readonly setTime: (ms: number) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
 export type GivenCapital = Partial<Settings["capital"]>
 
-/** Serves the file at `path` below a new folder; it need not be there. */
+/** Serves the file at `path` in a new folder; it does not have to exist. */
 export const startDashboard = async (
   capital: GivenCapital = {},
   setup: Pick<Setup, "authenticate"> = {},

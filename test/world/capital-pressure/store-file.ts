@@ -1,4 +1,4 @@
-/** A dashboard's file with what a test says is in it, in the tables that the projection makes. */
+/** A dashboard file with a test's contents, in the tables of the projection. */
 import Sqlite from "better-sqlite3"
 import { blueprint } from "#projections/capital-pressure/blueprint.ts"
 import type { Store } from "#projections/capital-pressure/store.ts"
@@ -21,7 +21,7 @@ const tables = blueprint.projections.flatMap(({ create }) =>
   create(compiler()).map((table) => table.compile().sql),
 )
 
-/** A writer in WAL mode, as the projection is one. */
+/** A writer in WAL mode, like the projection. */
 export const openWriter = (path: string) => {
   const file = new Sqlite(path)
   file.pragma("journal_mode = WAL")
@@ -32,7 +32,7 @@ export const openWriter = (path: string) => {
 const nullable = (value: number | undefined) =>
   value === undefined || Number.isNaN(value) ? null : value
 
-/** Writes a store into an open file of these tables. */
+/** Writes a store to an open file with these tables. */
 const writeStore = (file: Sqlite.Database, store: Store) => {
   const into = (table: string, row: Readonly<Record<string, unknown>>) => {
     const names = Object.keys(row)
@@ -62,7 +62,7 @@ const writeStore = (file: Sqlite.Database, store: Store) => {
   })()
 }
 
-/** Makes the file at `path` of a store; it is closed, and all of it is in the one file. */
+/** Writes a store to the file at `path` and closes it, with all data in that single file. */
 export const fillFile = (path: string, store: Store) => {
   const file = openWriter(path)
   for (const sql of tables) file.exec(sql)

@@ -1,4 +1,4 @@
-/** Small stores for tests, of what a test names. */
+/** Small stores for tests, with the given values. */
 import type {
   CompositeSeries,
   PriceSeries,
@@ -15,7 +15,7 @@ const no_composite: CompositeSeries = {
   tiers: [new Float64Array(), new Float64Array(), new Float64Array(), new Float64Array()],
 }
 
-/** A file without a row, but for what is given. */
+/** A store without rows, except for the given ones. */
 export const storeOf = (given: Partial<Store> = {}): Store => ({
   observations: new Map(),
   prices: new Map(),
@@ -33,19 +33,19 @@ export const seriesOf = (rows: Rows): Series => ({
   values: Float64Array.from(rows, ([, value]) => value),
 })
 
-/** `adjusted` is a tenth of the close, so that one is never taken for the other. */
+/** `adjusted` is a tenth of the close, so that the two cannot be confused. */
 export const pricesOf = (rows: Rows): PriceSeries => {
   const { days, values } = seriesOf(rows)
   return { days, close: values, adjusted: values.map((value) => value / 10) }
 }
 
-/** So many values, every so many days, from a date on. */
+/** Values at intervals of `days` days, starting at a date. */
 export const every = (days: number, from: string, values: Iterable<number>): Series => {
   const all = Float64Array.from(values)
   return { days: Int32Array.from(all, (_, index) => dayOf(from) + index * days), values: all }
 }
 
-/** A registered metric, with what a test has otherwise. */
+/** A registered metric with some fields replaced. */
 export const metricOf = (metric_id: string, otherwise: Partial<Metric> = {}): Metric => {
   const metric = findMetric(metric_id)
   if (metric === undefined) throw new Error(`there is no metric ${metric_id}`)

@@ -1,5 +1,5 @@
 /**
- * A store as the feeds would fill it over two decades, made from a seed: 20 metrics in their
+ * A store as the feeds would fill it over two decades, generated from a seed: 20 metrics in their
  * cadences, 57,700 observations, prices of ten tickers, and the composite of the last 20 years.
  */
 
@@ -18,13 +18,13 @@ import { index_ticker } from "#schemas/capital-pressure/price.ts"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { benchmark, watchlist } from "#schemas/capital-pressure/watchlist.ts"
 
-/** A Friday: the day that counts as today. */
+/** A Friday, used as today. */
 export const synthetic_last_day = dayOf("2026-11-20")
 const synthetic_first_day = dayOf("2002-03-01")
 const composite_years = 20
 const days_of_year = 365.25
 
-/** Numbers from 0 to 1, the same of the same seed (mulberry32). */
+/** Numbers in [0, 1), deterministic in the seed (mulberry32). */
 const randomOf = (seed: number) => {
   let state = seed >>> 0
   return () => {
@@ -35,7 +35,7 @@ const randomOf = (seed: number) => {
   }
 }
 
-/** Normally distributed, mean 0 and deviation 1. */
+/** Normally distributed, mean 0 and standard deviation 1. */
 const normalOf = (seed: number) => {
   const random = randomOf(seed)
   return () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
@@ -56,7 +56,7 @@ const isDated = ({ cadence, cadence_label }: Metric, day: number): boolean => {
 
 const isTradingDay = (day: number) => isBusinessDay(day) && !/-(12-25|01-01)$/.test(dateOf(day))
 
-/** Where a metric lives: its mean and how far it goes, or where it starts and how it grows. */
+/** The range of a metric: its mean and deviation, or its initial value and growth. */
 const shapes: Readonly<Record<string, readonly [level: number, deviation: number]>> = {
   hy_spread: [4.4, 1.1],
   baa_spread: [2.3, 0.4],
@@ -80,7 +80,7 @@ const shapes: Readonly<Record<string, readonly [level: number, deviation: number
   lending_standards: [6, 14],
 }
 
-/** How fast a level comes back to its mean: half of the way in a year and a half. */
+/** The speed of mean reversion: half of the distance in a year and a half. */
 const half_life_years = 1.5
 const growth_noise = 0.03
 
@@ -97,7 +97,7 @@ const valuesOf = ({ metric_id, indicator_kind, cadence }: Metric, count: number,
   })
 }
 
-/** Only what was published by the last day. */
+/** Only values published by the last day. */
 const seriesOf = (metric: Metric, last_day: number, seed: number): Series => {
   const is_there = (day: number) =>
     isDated(metric, day) && availableOn(day, metric.publication_lag) <= last_day
@@ -151,7 +151,9 @@ const jobsOf = (last_day: number): Store["jobs"] => {
   return new Map([["daily_ingest", ran]])
 }
 
-/** Every value follows from the seed; a store with an earlier last day is the beginning of it. */
+/**
+ * Every value depends only on the seed; a store with an earlier last day is a prefix of this one.
+ */
 export const syntheticStore = (seed = 1, last_day = synthetic_last_day): Store => {
   const live = metrics.filter(({ stub }) => stub === null)
   const tickers = [...watchlist.map(({ ticker }) => ticker), benchmark, index_ticker]

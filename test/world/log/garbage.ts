@@ -1,4 +1,4 @@
-/** Messages that no release writes, as somebody with credentials of the bus publishes them. */
+/** Messages that no release writes, as published by someone with the bus's credentials. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { connect, headers, type MsgHdrs } from "@nats-io/transport-node"
@@ -23,7 +23,7 @@ const envelope = {
 
 const written = (change: object = {}) => JSON.stringify({ ...envelope, ...change })
 
-/** What no envelope of a commit is, each of a kind of its own. `used` are streams in use. */
+/** Invalid commit envelopes, one of each kind. `used` are streams in use. */
 export const garbage = (used: ReadonlyArray<string>): ReadonlyArray<Garbage> => {
   const target = "share-protection.target.x"
   const kinds: ReadonlyArray<readonly [string, string, string | Uint8Array]> = [
@@ -54,7 +54,7 @@ export const garbage = (used: ReadonlyArray<string>): ReadonlyArray<Garbage> => 
   ]
 }
 
-/** Whole envelopes of commits that no aggregate can have made, each of a kind of its own. */
+/** Valid envelopes of commits that no aggregate can have written, one of each kind. */
 const poison = (used: ReadonlyArray<string>): ReadonlyArray<Garbage> => {
   const open = (context: object) => ({ machine: 1, value: "open", context })
   const target = "share-protection.target.poison"
@@ -94,7 +94,7 @@ const headersOf = (some: Readonly<Record<string, string>>): MsgHdrs => {
   return all
 }
 
-/** Publishes each into the log, and answers their positions. */
+/** Publishes each message into the log, and returns their positions. */
 export const publishInto = async (data_dir: string, all: ReadonlyArray<Garbage>) => {
   const connection = await coreConnection(data_dir)
   const positions: Array<number> = []

@@ -1,4 +1,4 @@
-/** A log with generations over the test's server, with counters in it. */
+/** A log with generations on the test's server, with counters in it. */
 import { mkdtempSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
@@ -16,7 +16,7 @@ import { temporaryFolder } from "../programs/nats.ts"
 
 let logs = 0
 
-/** The streams of one log share subjects with no other's, since each test removes its own. */
+/** The streams of different logs share no subjects, because each test deletes its own. */
 export const fresh = Effect.acquireRelease(
   Effect.gen(function* () {
     const folder = mkdtempSync(join(yield* temporaryFolder, "log-"))
@@ -32,7 +32,7 @@ export const fresh = Effect.acquireRelease(
     }).pipe(Effect.orDie),
 )
 
-/** Opens the log as a start does, does something, and lets go of it. */
+/** Opens the log as at startup, runs `body`, and closes the log. */
 export const opened = <A, E>(
   options: GenerationsOptions,
   body: Effect.Effect<A, E, Log | Commands | NatsConnection>,
@@ -48,7 +48,7 @@ export const count = Effect.fnUntraced(function* (id: string, n: number) {
   return yield* commands.send(origin, address(Counter, id, Count.make({ by: n })))
 })
 
-/** Counters that change often, now and then, and once. */
+/** Counters that change often, occasionally, and once. */
 export const written = Effect.gen(function* () {
   for (let n = 1; n <= 20; n++) {
     yield* count("often", n)
@@ -71,7 +71,7 @@ export const all = Effect.fnUntraced(function* (part = "", after = 0) {
   return (yield* Stream.runCollect(log.read(part, after))).map(plain)
 })
 
-/** Everything that a reader can ask of the log. */
+/** Everything that a reader can query from the log. */
 export const asked = Effect.gen(function* () {
   const log = yield* Log
   const lasts = (yield* Stream.runCollect(log.lasts("test"))).map(plain)

@@ -1,4 +1,4 @@
-/** A log with counters, published events and a cursor, its backup, and buses that hold nothing. */
+/** A log with counters, published events and a cursor, its backup, and empty buses. */
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer, type Scope, Stream } from "effect"
@@ -19,7 +19,7 @@ import { temporaryFolder } from "../programs/nats.ts"
 import { told } from "../system/events-served.ts"
 import { asked, fresh, opened, written } from "./generation-log.ts"
 
-/** Where things are that a test has in the place of an installation. */
+/** The locations of a test's installation. */
 export interface World {
   readonly log: GenerationsOptions
   /** The data folder. */
@@ -35,7 +35,7 @@ const cursor = {
   last_failure: null,
 }
 
-/** Files of a data folder, some of which a backup leaves. */
+/** Writes the files of a data folder, some of which a backup omits. */
 const write = (folder: string) => {
   for (const name of ["vault", "blobs", "read-models", "log"]) {
     mkdirSync(join(folder, name), { recursive: true })
@@ -69,7 +69,7 @@ export const more = Effect.gen(function* () {
   }).pipe(Effect.provide(Layer.fresh(ports)))
 })
 
-/** What everybody can read of an installation. */
+/** Everything that readers can see of an installation. */
 export const seen = Effect.fnUntraced(function* (log: GenerationsOptions) {
   const ports = Layer.merge(publishedEventsJetStream(1), webhookCursorsJetStream(1))
   return yield* Effect.gen(function* () {
@@ -91,7 +91,7 @@ export const newTarget: Effect.Effect<string, never, Scope.Scope> = Effect.map(
 
 export const quiet = () => Effect.void
 
-/** Makes a backup, or adds to the one that is there. */
+/** Makes a backup, or adds to the existing one. */
 export const backedUp = Effect.fnUntraced(function* (
   { log, folder }: World,
   to: string,
@@ -117,7 +117,7 @@ export interface Target {
   readonly is_files_only?: boolean
 }
 
-/** Proves a backup and restores it over the bus that is there. */
+/** Verifies a backup and restores it over the existing bus. */
 export const restored = Effect.fnUntraced(function* (
   from: string,
   { name, replicas }: GenerationsOptions,
@@ -134,7 +134,7 @@ export const restored = Effect.fnUntraced(function* (
   return log
 })
 
-/** A bus of its own that holds nothing, for as long as the body runs. */
+/** A separate, empty bus for as long as the body runs. */
 export const elsewhere = <A, E>(
   body: (folder: string) => Effect.Effect<A, E, NatsConnection | EventsConnection | Scope.Scope>,
 ) =>
@@ -148,7 +148,7 @@ export const elsewhere = <A, E>(
     )
   })
 
-/** Flips a bit in the middle of a file, and answers how to put it back. */
+/** Flips a bit in the middle of a file, and returns how to undo it. */
 export const flipped = (path: string) => {
   const right = readFileSync(path)
   const at = Math.floor(right.length / 2)

@@ -1,12 +1,12 @@
-/** Tests of what only some machines have. */
+/** Placeholders for tests whose dependencies only some machines have. */
 import { describe, it } from "vitest"
 
-/** Whether tests fail where something that they need is not there. CI sets it. */
+/** Whether tests fail if a dependency is missing. CI sets it. */
 export const is_all_required = process.env.ALMANAC_REQUIRE_ALL === "1"
 
 /**
  * Stands for the tests `name`, which cannot run without `what`: they are skipped with one line, or
- * fail where it is required. `why` says how it is had.
+ * fail if all are required. `why` says how to get it.
  */
 export const describeAbsent = (
   name: string,

@@ -10,10 +10,10 @@ import { EventsConnection, NatsConnection, type NatsServer } from "#bus"
 import { findBinary, missingBinary } from "../../../launcher/binaries.mjs"
 import { describeAbsent } from "./absent.ts"
 
-/** What a test with a bus of its own can ask for. */
+/** The services that a test with its own bus can use. */
 export type Nats = DataFolder | NatsServer | NatsConnection | EventsConnection
 
-/** A new folder below the system's temporary one, removed with the scope. */
+/** A new folder below the system's temporary one, deleted with the scope. */
 export const temporaryFolder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "almanac-test-"))),
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
@@ -32,8 +32,8 @@ export const nats = Layer.unwrap(
 const found = findBinary("nats-server") !== undefined
 
 /**
- * Tests that share one server: a `describe` whose `it.effect` bodies may ask for the services of
- * `Nats`, on the real clock. Without a nats-server they are skipped with one line, and fail where
+ * Tests that share one server: a `describe` whose `it.effect` bodies can use the services of
+ * `Nats`, on the real clock. Without a nats-server they are skipped with one line, and fail if
  * ALMANAC_REQUIRE_ALL=1.
  */
 export const describeNats = (

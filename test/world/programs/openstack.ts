@@ -1,6 +1,6 @@
 /**
- * Real Keystone, Barbican and Manila beside a test, out of Debian's packages, with SQLite and no
- * message broker. Their databases are made once, and copied for each run.
+ * Real Keystone, Barbican and Manila for tests, from Debian's packages, with SQLite and no message
+ * broker. Their databases are created once, and copied for each run.
  */
 import { createHash, randomBytes, randomUUID } from "node:crypto"
 import {
@@ -31,15 +31,15 @@ import {
 import { freePorts, pythonRun, running } from "./openstack/process.ts"
 import { adminLogin, login, passwordOf, Seed, seed, seedShareTypes } from "./openstack/seed.ts"
 
-/** The running services and what they hold. */
+/** The running services and their seeded data. */
 export class Openstack extends Context.Service<
   Openstack,
   {
     readonly place: Place
-    /** Keystone's address with its version. */
+    /** Keystone's URL, including the version. */
     readonly auth_url: string
     readonly seed: Seed
-    /** A fresh token of a user in a project, by their names. */
+    /** A fresh token for a user in a project, both by name. */
     readonly tokenOf: (user: string, project: string) => Effect.Effect<string>
     readonly adminToken: Effect.Effect<string>
   }
@@ -56,7 +56,7 @@ const prepared = Effect.fnUntraced(function* (folder: string) {
   return place
 })
 
-/** Without this SQLite's writers find each other's locks, and Keystone answers 500. */
+/** Without WAL, concurrent SQLite writers hit locks, and Keystone responds with 500. */
 const useWal = (path: string) => {
   const database = new Database(path)
   database.pragma("journal_mode = WAL")
@@ -94,7 +94,7 @@ const makeManila = (place: Place) =>
     `--config-file=${place.folder}/manila/manila.conf`,
   ])
 
-/** Makes databases, keys and seed in a folder. Takes some seconds. */
+/** Creates databases, keys and seed in a folder. Takes a few seconds. */
 const makeTemplate = Effect.fnUntraced(function* (folder: string) {
   const place = yield* prepared(folder)
   writeFileSync(join(folder, "barbican/kek"), randomBytes(32).toString("base64"))
@@ -111,10 +111,10 @@ const makeTemplate = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
-/** What a template is made by. */
+/** The files that determine a template. */
 const makers = ["configuration.ts", "seed.ts", "manila_database.py"]
 
-/** What makes a template is what its name is made of. */
+/** A hash of the files that determine the template. */
 const templateName = () => {
   const hash = createHash("sha256")
   for (const name of makers) hash.update(readFileSync(join(programs, name)))
@@ -124,7 +124,7 @@ const templateName = () => {
 const template = Effect.gen(function* () {
   const folder = join(cacheDirectory(), "templates", templateName())
   if (existsSync(join(folder, "seed.json"))) return folder
-  // Two that make it at once both do, and the first one's stays.
+  // Two concurrent runs both create it, and the first one is kept.
   const part = `${folder}.${randomUUID()}`
   yield* makeTemplate(part).pipe(
     Effect.tap(Effect.sync(() => existsSync(folder) || renameSync(part, folder))),
@@ -137,7 +137,7 @@ const File = Schema.fromJsonString(
   Schema.Struct({ ...Seed.fields, ports: Schema.Record(Schema.String, Schema.Int) }),
 )
 
-/** The catalogue of the copy leads to the ports of this run. */
+/** Points the catalogue of the copy to the ports of this run. */
 const relocate = (place: Place, before: Readonly<Record<string, number>>) => {
   const database = new Database(join(place.folder, "keystone/keystone.db"))
   const update = database.prepare("UPDATE endpoint SET url = replace(url, ?, ?)")
@@ -150,7 +150,7 @@ const relocate = (place: Place, before: Readonly<Record<string, number>>) => {
   database.close()
 }
 
-/** The three services on free ports, for as long as the layer lives. */
+/** The three services on free ports, for the life of the layer. */
 export const openstack = Layer.effect(
   Openstack,
   Effect.gen(function* () {
@@ -186,7 +186,7 @@ const shared = () => layer(openstack, { excludeTestServices: true, timeout: "5 m
 
 /**
  * Tests that share the three services, on the real clock. Without the packages they are skipped
- * with one line, and fail where ALMANAC_REQUIRE_ALL=1.
+ * with one line, and fail if ALMANAC_REQUIRE_ALL=1.
  */
 export const describeOpenstack = (
   name: string,

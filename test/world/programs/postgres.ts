@@ -1,4 +1,4 @@
-/** A real PostgreSQL server for tests: one for a test file, a database for each test. */
+/** A real PostgreSQL server for tests: one for a test file, and one database per test. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe } from "@effect/vitest"
@@ -11,21 +11,21 @@ import { trees } from "../../../launcher/trees.mjs"
 import { describeAbsent } from "./absent.ts"
 import { temporaryFolder } from "./nats.ts"
 
-/** Nothing of it outlives a test: a disk's sync is not waited for. */
+/** No data outlives a test, so nothing is synced to disk. */
 const flags = ["fsync=off", "full_page_writes=off", "max_connections=100"]
 
 export interface TestPostgres {
-  /** A new database's URL. */
+  /** The URL of a new database. */
   readonly database: Effect.Effect<string>
-  /** Ends the server at once, whatever it does; `start` has it recover. */
+  /** Kills the server at once; `start` makes it recover. */
   readonly kill: Effect.Effect<void>
   readonly start: Effect.Effect<void>
 }
 
-/** Texts in an order that is not that of their bytes: as an operator's own database may have it. */
+/** A collation that differs from the byte order, as an operator's own database may have. */
 const english = "template template0 locale_provider icu icu_locale 'en' locale 'C.UTF-8'"
 
-/** One query of a test's own. */
+/** Runs one query of a test. */
 export const ask = (connection: string, text: string) =>
   Effect.promise(async () => {
     const client = new pg.Client({ connectionString: connection })
@@ -37,7 +37,7 @@ export const ask = (connection: string, text: string) =>
     }
   })
 
-/** Who may come in: the server's owner, and others by their password. */
+/** Access rules: the server's owner, and others with a password. */
 const admission = "local all postgres trust\nlocal all all scram-sha-256\n"
 
 const running = Effect.gen(function* () {
@@ -85,7 +85,7 @@ export const postgresDatabases: Layer.Layer<Databases, never, Postgres> = Layer.
   }),
 )
 
-/** A `describe` of tests that need PostgreSQL: without it they are skipped with one line. */
+/** A `describe` for tests that need PostgreSQL: without it they are skipped with one line. */
 export const describePostgres = (name: string, define: () => void) => {
   if (programs() !== undefined) return describe(name, define)
   const why = `PostgreSQL is not installed (${trees.postgresql.install_command})`

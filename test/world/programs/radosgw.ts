@@ -1,4 +1,4 @@
-/** A real S3 server, for tests: Ceph's gateway from the tree that the bootstrap brings. */
+/** A real S3 server for tests: Ceph's gateway from the tree that the bootstrap installs. */
 import {
   CreateBucketCommand,
   PutBucketVersioningCommand,
@@ -14,20 +14,20 @@ import { describeAbsent } from "./absent.ts"
 import { temporaryFolder } from "./nats.ts"
 
 export interface TestBucketOptions {
-  /** With object lock, and so with versions; true when absent. */
+  /** Object lock, which implies versions; defaults to true. */
   readonly lock?: boolean
-  /** With versions and no lock. */
+  /** Versions without object lock. */
   readonly versioning?: boolean
-  /** For how long the bucket locks what is put into it (COMPLIANCE); absent: it does not. */
+  /** The bucket's default retention for new objects (COMPLIANCE); none if absent. */
   readonly retention_days?: number
 }
 
-/** The server, and new buckets on it. */
+/** The server, with a way to create buckets on it. */
 export interface TestRadosgw extends Radosgw {
   readonly bucket: (options?: TestBucketOptions) => Effect.Effect<Bucket>
 }
 
-/** A client as a test would have one: what an adapter says is checked by other means than its. */
+/** A client for tests, which check an adapter's results independently of it. */
 export const s3Client = ({ endpoint, access_key, secret_key }: Omit<Radosgw, "stop" | "start">) =>
   new S3Client({
     endpoint,
@@ -42,7 +42,7 @@ export const s3Client = ({ endpoint, access_key, secret_key }: Omit<Radosgw, "st
     },
   })
 
-/** A server of a test file's own, up in some 2 s, everything in memory. */
+/** A server for one test file, ready in about 2 s, with everything in memory. */
 export const testRadosgw = Effect.gen(function* () {
   const folder = yield* temporaryFolder
   const server = yield* radosgw({ folder, store: "memstore" })
@@ -74,7 +74,7 @@ export const testRadosgw = Effect.gen(function* () {
   return { ...server, bucket } satisfies TestRadosgw
 })
 
-/** The same for tests that are promises: it stays until it is closed. */
+/** The same for tests that use promises: it runs until closed. */
 export const startRadosgw = async () => {
   const scope = await Effect.runPromise(Scope.make())
   const server = await Effect.runPromise(Effect.provideService(testRadosgw, Scope.Scope, scope))
@@ -89,8 +89,8 @@ export class S3 extends Context.Service<S3, TestRadosgw>()("test/S3") {
 }
 
 /**
- * A `describe` for tests that need the server: without one they are skipped with one line, and
- * fail where ALMANAC_REQUIRE_ALL=1.
+ * A `describe` for tests that need the server: without one they are skipped with one line, and fail
+ * if ALMANAC_REQUIRE_ALL=1.
  */
 export const describeWithRadosgw = (name: string, define: () => void) => {
   if (findTree("radosgw") !== undefined) return describe(name, define)

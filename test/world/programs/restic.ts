@@ -6,12 +6,12 @@ import { describe } from "@effect/vitest"
 import { findBinary, missingBinary } from "../../../launcher/binaries.mjs"
 import { describeAbsent } from "./absent.ts"
 
-/** Where it is; the name alone where it is not, for tests that are skipped then. */
+/** Its path; only the name if it is missing, for tests that are then skipped. */
 export const restic = findBinary("restic")?.path ?? "restic"
 
 /**
- * A `describe` for tests that need restic: without it they are skipped with one line, and fail
- * where ALMANAC_REQUIRE_ALL=1.
+ * A `describe` for tests that need restic: without it they are skipped with one line, and fail if
+ * ALMANAC_REQUIRE_ALL=1.
  */
 export const describeWithRestic = (name: string, define: () => void) => {
   if (findBinary("restic")) return describe(name, define)
@@ -19,7 +19,7 @@ export const describeWithRestic = (name: string, define: () => void) => {
   describeAbsent(name, "restic", why)
 }
 
-/** A program in the folder, of these lines of shell. */
+/** A shell script in the folder with these lines. */
 export const script = (folder: string, name: string, ...lines: ReadonlyArray<string>) => {
   const path = join(folder, name)
   writeFileSync(path, ["#!/bin/sh", ...lines, ""].join("\n"))
@@ -27,7 +27,7 @@ export const script = (folder: string, name: string, ...lines: ReadonlyArray<str
   return path
 }
 
-/** A restic that modes of files hold for, though we may be root; undefined where it cannot be. */
+/** A restic that obeys file modes even if we are root; undefined if that is impossible. */
 export const obedientRestic = (folder: string) => {
   if (process.getuid?.() !== 0) return restic
   const drop = "setpriv --bounding-set=-dac_override,-dac_read_search"

@@ -1,18 +1,18 @@
-/** A server before an S3 server, that can keep requests waiting, refuse them, and speak TLS. */
+/** A proxy in front of an S3 server that can delay requests, cut them off, and use TLS. */
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
 
 export interface S3FrontOptions {
-  /** What is written below such paths waits for so many milliseconds. */
+  /** Writes below these paths are delayed by this many milliseconds. */
   readonly slow?: { readonly paths: RegExp; readonly wait_ms: number }
   readonly tls?: { readonly key: string; readonly cert: string }
   /** Whether a request is cut off. */
   readonly isCut?: (message: IncomingMessage) => boolean
 }
 
-/** Answers its endpoint, on a free port of loopback; it ends with the scope. */
+/** Returns its endpoint on a free port of loopback; it stops with the scope. */
 export const s3Front = (endpoint: string, { slow, tls, isCut }: S3FrontOptions = {}) =>
   Effect.map(
     Effect.acquireRelease(
@@ -42,7 +42,7 @@ export const s3Front = (endpoint: string, { slow, tls, isCut }: S3FrontOptions =
         }),
     ),
     (server) => {
-      // A server that listens on a port has such an address.
+      // A server that listens on a port has this form of address.
       const { port } = server.address() as AddressInfo
       return `${tls ? "https" : "http"}://127.0.0.1:${port}`
     },

@@ -1,4 +1,4 @@
-/** A file system of its own, which a test may fill: a tmpfs, that only root may mount. */
+/** A separate file system that a test may fill: a tmpfs, which only root can mount. */
 import { spawnSync } from "node:child_process"
 import { statfsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -15,7 +15,7 @@ export const freeBytes = (dir: string) => {
   return bavail * bsize
 }
 
-/** Another program's files, in large and then small pieces, until `left` bytes are free. */
+/** Files of another program, in large and then small pieces, until `left` bytes are free. */
 export const fillDisk = (dir: string, left = 0) => {
   const files: Array<string> = []
   for (const bytes of [16 * mib, mib, page_bytes]) {
@@ -32,7 +32,7 @@ export const fillDisk = (dir: string, left = 0) => {
   return files
 }
 
-/** Tests with NATS and a disk of `bytes`; skipped with one line where it cannot be mounted. */
+/** Tests with NATS and a disk of `bytes`; skipped with one line if it cannot be mounted. */
 export const describeWithSmallDisk = (
   name: string,
   bytes: number,

@@ -1,4 +1,4 @@
-/** `GET /v1/events` behind the front door, with a bus of the test's choice and known callers. */
+/** `GET /v1/events` behind the gateway, with a bus of the test's choice and known callers. */
 import { get, type IncomingHttpHeaders, type IncomingMessage } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert } from "@effect/vitest"
@@ -56,14 +56,14 @@ const identity = Layer.succeed(
   }),
 )
 
-/** What is published here. */
+/** The published types of these tests. */
 const names = [
   ["blob-storage", { blob_stored: {}, node_joined: {} }],
   ["share-protection", { job_queued: {} }],
   ["plant-disease", {}],
 ] as const
 
-/** Serves until the scope closes, and answers the URL of the stream. */
+/** Serves until the scope closes, and returns the URL of the stream. */
 export const serveEvents = Effect.gen(function* () {
   const events = yield* Effect.context<PublishedEvents | PublishedHistory>()
   const known = Context.add(events, PublishedNames, names).pipe(
@@ -87,7 +87,7 @@ export const serveEvents = Effect.gen(function* () {
   return yield* Effect.provideContext(run, yield* Layer.build(layers))
 })
 
-/** An event of this number, as a service tells it. */
+/** A published event with this sequence number. */
 export const told = (
   n: number,
   more: Partial<CloudEvent> & { readonly service?: string; readonly aggregate?: string } = {},
@@ -112,15 +112,15 @@ export const told = (
   }
 }
 
-/** Tells these after all that was told before. */
+/** Appends these after all previous events. */
 export const tell = Effect.fnUntraced(function* (...events: ReadonlyArray<Published>) {
   const published = yield* PublishedEvents
   return yield* published.append(events, (yield* published.bounds)?.last ?? 0)
 })
 
-/** What a test reads of one block of the stream. */
+/** The parsed form of one block of the stream. */
 export interface Block {
-  /** The sequence, and the epoch before it. */
+  /** The sequence; `epoch` is the prefix of the id. */
   readonly id: number
   readonly epoch: string
   readonly type: string
@@ -131,11 +131,11 @@ const block = (text: string): Block | undefined => {
   const [, epoch = "", id, type, data = ""] =
     /^id: ([0-9a-f]{8})-(\d+)\nevent: (\w+)\ndata: ([^\n]*)$/.exec(text) ?? []
   if (id === undefined || type === undefined) return undefined
-  // What was sent is asserted by those who ask for it.
+  // The callers assert the type of the event.
   return { id: Number(id), epoch, type, event: JSON.parse(data) as CloudEvent }
 }
 
-/** Looks every 10 ms, for 20 s at most. */
+/** Polls every 10 ms, for 20 s at most. */
 export const until = async (what: () => boolean, why = "it never came") => {
   const begun = performance.now()
   while (!what()) {
@@ -148,14 +148,14 @@ export const until = async (what: () => boolean, why = "it never came") => {
 export interface Reader {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** The answer's body, where it is no stream. */
+  /** The response body, if it is not a stream. */
   readonly text: string
   readonly blocks: Array<Block>
   readonly comments: Array<string>
-  /** Resolves when the stream has ended: "end" in the proper way, "cut" else. */
+  /** Resolves at the end of the stream: "end" if it ended cleanly, else "cut". */
   readonly ended: Promise<"end" | "cut">
   readonly leave: () => void
-  /** Stops reading, and begins again. */
+  /** Pauses and resumes reading. */
   readonly pause: () => void
   readonly resume: () => void
 }
@@ -165,7 +165,7 @@ const answerOf = (url: string, headers: Readonly<Record<string, string>>) =>
     get(url, { agent: false, headers }, resolve).on("error", reject)
   })
 
-/** Connects, and reads on until the stream ends or `leave` is called. */
+/** Connects, and reads until the stream ends or `leave` is called. */
 export const read = async (
   url: string,
   token: string | undefined,
@@ -232,16 +232,16 @@ export const asAdmin = Effect.provideService(
   }),
 )
 
-/** The body of the handler's answer, without HTTP. */
+/** The body of the handler's response, without HTTP. */
 export const bodyOf = Effect.fnUntraced(function* (asked: Parameters<typeof subscribe>[0]) {
   const { body } = yield* subscribe(asked)
   if (body._tag !== "Stream") assert.fail(`The body is ${body._tag}.`)
   return body.stream
 })
 
-/** What an error of the stream says. */
+/** The content of a stream's error. */
 export const error = ({ status, text }: Reader) => {
-  // Each test asserts what it finds.
+  // Each test asserts the fields that it uses.
   const { code, detail } = JSON.parse(text) as { code: string; detail: string }
   return { status, code, detail }
 }

@@ -1,16 +1,16 @@
-/** A log that somebody has changed behind our back: commits as they are stored now. */
+/** A log that was tampered with: commits as they are stored now. */
 import { Effect, Layer, Stream } from "effect"
 import { type Commit, isPartOf, Log, type Recorded } from "#events/log.ts"
 import { digest, sha256 } from "#journal"
 
-/** A commit as it would be read after its bytes were changed. */
+/** A commit as read after its bytes were changed. */
 export const changed = (recorded: Recorded, change: Partial<Commit>): Recorded => {
   const commit = { ...recorded.commit, ...change }
   const { position, stream } = recorded
   return { position, stream, commit, hash: sha256(JSON.stringify(commit)) }
 }
 
-/** A log that answers exactly these, in this order; nothing can be written. */
+/** A log that returns exactly these commits in this order, and cannot be written to. */
 export const tamperedLog = (commits: ReadonlyArray<Recorded>) => {
   const of = (part: string) => commits.filter(({ stream }) => isPartOf(part, stream))
   const read = (part: string, position = 0) =>

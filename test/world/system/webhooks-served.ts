@@ -1,4 +1,4 @@
-/** `/v1/webhooks` behind the front door, in memory: who asks, and what webhooks are sent. */
+/** `/v1/webhooks` behind the gateway, in memory: the callers, and the requests sent to webhooks. */
 import { it } from "@effect/vitest"
 import { Context, Effect, Layer, Stream } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
@@ -54,7 +54,7 @@ const authenticate: Authenticate = ({ token }) => {
   })
 }
 
-/** Takes everything but what goes to a host that is not allowed. */
+/** Accepts everything except requests to a disallowed host. */
 const senderOf = (sent: Array<Parcel>) =>
   Layer.succeed(WebhookSender, {
     refusal: (url) => (url.startsWith("https://") ? undefined : "an https URL is needed"),
@@ -67,7 +67,7 @@ const senderOf = (sent: Array<Parcel>) =>
 interface Answered {
   readonly status: number
   readonly headers: Headers
-  /** Each test asserts what it finds. */
+  /** Each test asserts the fields that it uses. */
   readonly body: ReturnType<typeof JSON.parse>
 }
 

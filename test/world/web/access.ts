@@ -1,4 +1,4 @@
-/** For those who use keys, or listen: nothing that axe finds serious, and a way to everything. */
+/** Keyboard and screen reader access: no serious axe findings, and everything reachable. */
 import { describe, expect, it } from "vitest"
 import { serious } from "./axe.ts"
 import { bodiesOf, stores } from "./canned.ts"

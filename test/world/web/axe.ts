@@ -1,4 +1,4 @@
-/** What axe finds wrong with a page as it stands. */
+/** The problems that axe finds on a page in its current state. */
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import type { Page } from "playwright-core"
@@ -11,11 +11,11 @@ interface Found {
   readonly nodes: ReadonlyArray<{ readonly html: string }>
 }
 
-/** What axe finds serious or critical, each with the first place. */
+/** Serious and critical findings, each with its first location. */
 export const serious = async (page: Page): Promise<ReadonlyArray<string>> => {
   await page.evaluate(axe)
   const violations: ReadonlyArray<Found> = await page.evaluate(async () => {
-    // Axe tells no contrast over a shade: the colour under it is the same.
+    // Axe cannot compute contrast over a gradient; the colour under it is the same.
     for (const one of document.querySelectorAll<HTMLElement>(".scroll")) {
       one.style.backgroundImage = "none"
     }

@@ -1,4 +1,4 @@
-/** What the API would answer of generated data, by path, made by the API's own functions. */
+/** The API's responses for generated data, by path, from the API's own functions. */
 import { dashboardOf } from "#projections/capital-pressure/dashboard.ts"
 import { detailOf, historyOf } from "#projections/capital-pressure/detail.ts"
 import { schedulerOf } from "#projections/capital-pressure/schedule.ts"
@@ -8,7 +8,7 @@ import { watchlistOf } from "#projections/capital-pressure/watchlist.ts"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { synthetic_last_day, syntheticStore } from "../capital-pressure/synthetic-store.ts"
 
-/** The evening of the day on which the canned answers are read. */
+/** The evening of the day for which the canned responses were made. */
 export const canned_now = new Date("2026-11-20T22:30:00Z")
 
 export type Bodies = ReadonlyMap<string, string>
@@ -29,7 +29,7 @@ export const empty_store: Store = {
   targets: [],
 }
 
-/** One metric has fallen silent for a month, another was never fetched. */
+/** One metric has had no values for a month; another was never fetched. */
 const withGaps = (store: Store): Store => {
   const observations = new Map(store.observations)
   const silent = observations.get("vix_term")
@@ -44,7 +44,7 @@ const withGaps = (store: Store): Store => {
   return { ...store, observations, feeds }
 }
 
-/** Too little of each metric for a z-score: as after an ingest of this year's values. */
+/** Too few values for a z-score: as after an ingest of this year's values. */
 const asShort = (store: Store): Store => ({
   ...store,
   observations: new Map(
@@ -55,7 +55,7 @@ const asShort = (store: Store): Store => ({
   ),
 })
 
-/** The one metric that has history enough has fallen silent. */
+/** The only metric with enough history has stopped. */
 const asEnded = (store: Store): Store => {
   const observations = new Map(asShort(store).observations)
   const { days, values } = store.observations.get("nfci") ?? { days: [], values: [] }
@@ -67,7 +67,7 @@ const asEnded = (store: Store): Store => {
   return { ...store, observations }
 }
 
-/** A store of which all was generated. */
+/** A store with only generated data. */
 const asDemo = (store: Store): Store => ({
   ...store,
   feeds: new Map([...store.feeds].map(([id, row]) => [id, { ...row, demo: true }])),
@@ -84,10 +84,10 @@ export const stores = {
   ended: asEnded(whole),
 }
 
-/** The next run of each job; null where the scheduler is off. */
+/** The next run of each job; null if the scheduler is off. */
 const next_run = "2026-11-23T22:00:00Z"
 
-/** Every path that the page may ask for. */
+/** Every path that the page may request. */
 export const bodiesOf = (store: Store, today = synthetic_last_day, is_on = true): Bodies =>
   new Map<string, unknown>([
     ["/api/dashboard", dashboardOf(store, today)],

@@ -1,4 +1,6 @@
-/** A real Chromium, for tests: the system's, or the one from the tree that the bootstrap brings. */
+/**
+ * A real Chromium for tests: the system's, or the one from the tree that the bootstrap installs.
+ */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -11,7 +13,7 @@ const in_system = ["chromium", "chromium-browser", "google-chrome"].map((name) =
   join("/usr/bin", name),
 )
 
-/** The same letters wherever it runs, as far as they are there: what is looked at looks alike. */
+/** The same fonts on every machine, where installed, so that pages look alike. */
 const fontsOf = (tree: string, cache: string) => `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -35,7 +37,7 @@ const findChromium = () => {
   return path === undefined ? undefined : { tree: "/", path }
 }
 
-/** One browser for all tests of a file, and its folder, until closed. */
+/** One browser for all tests of a file, with its folder, until closed. */
 export const launch = async (): Promise<{ browser: Browser; close: () => Promise<void> }> => {
   const found = findChromium()
   if (found === undefined) throw new Error("no Chromium")
@@ -45,7 +47,7 @@ export const launch = async (): Promise<{ browser: Browser; close: () => Promise
   writeFileSync(fonts, fontsOf(found.tree, join(folder, "fonts")))
   const browser = await chromium.launch({
     executablePath: found.path,
-    // Tests may run as root, where its sandbox does not; they show it pages of ours only.
+    // Tests may run as root, which its sandbox does not support; they load only our own pages.
     chromiumSandbox: false,
     env: { ...process.env, ...treeEnvironment(found.tree), FONTCONFIG_FILE: fonts },
   })
@@ -57,7 +59,7 @@ export const launch = async (): Promise<{ browser: Browser; close: () => Promise
 }
 
 /**
- * A `describe` for tests that need it: without it they are skipped with one line, and fail where
+ * A `describe` for tests that need it: without it they are skipped with one line, and fail if
  * ALMANAC_REQUIRE_ALL=1.
  */
 export const describeWithChromium = (name: string, define: () => void) => {

@@ -1,4 +1,4 @@
-/** The drawer: opened, deep linked, closed, and what it tells of a metric. */
+/** The drawer: opening, deep links, closing, and its details of a metric. */
 import { describe, expect, it } from "vitest"
 import type { World } from "./look.ts"
 import { leave, look, overflowOf, picture } from "./shown.ts"
@@ -24,7 +24,7 @@ export const describeDrawer = (world: () => World) =>
       await picture(page, "desk-drawer", false)
       await page.keyboard.press("Escape")
       await dialog.waitFor({ state: "hidden" })
-      // The browser tells the page of a closed dialog only after it has hidden it.
+      // The browser reports a closed dialog to the page only after hiding it.
       await expect.poll(() => new URL(page.url()).hash).toBe("")
       await expect.poll(() => tile.evaluate((one) => one === document.activeElement)).toBe(true)
       await leave(shown)

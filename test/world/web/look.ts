@@ -1,4 +1,4 @@
-/** How the page looks: at three sizes, light and dark, what it says first, and on paper. */
+/** Appearance of the page: three sizes, light and dark, the headline, and print. */
 import type { Browser } from "playwright-core"
 import { describe, expect, it } from "vitest"
 import { bodiesOf, stores } from "./canned.ts"
@@ -12,7 +12,7 @@ export interface World {
 
 const names = ["phone", "tablet", "desk"] as const satisfies ReadonlyArray<Size>
 
-/** What the canned dashboard says, to compare with. */
+/** The composite of the canned dashboard, for comparison. */
 const said = (served: Served) => {
   const { composite } = JSON.parse(served.bodies.get("/api/dashboard") ?? "{}")
   return composite
@@ -165,7 +165,7 @@ export const describeLook = (world: () => World) => {
     const shown = await look(browser, served, { colorScheme: "dark" })
     await shown.page.setViewportSize({ width: 720, height: 1020 })
     await shown.page.emulateMedia({ media: "print", colorScheme: "dark" })
-    // The charts get their new width a moment after the page does.
+    // The charts are resized shortly after the page.
     await expect.poll(() => overflowOf(shown.page)).toBe(0)
     const ink = await shown.page.evaluate(() => getComputedStyle(document.documentElement).color)
     expect(ink).toBe("rgb(20, 24, 29)")

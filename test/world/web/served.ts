@@ -1,4 +1,4 @@
-/** Serves the built pages and canned answers, as strictly as the gateway may ever do. */
+/** Serves the built pages and canned responses, under a policy as strict as the gateway's. */
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -15,20 +15,20 @@ const types: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 }
 
-/** The gateway's: no script, style or picture but from files of the page's own. */
+/** The gateway's policy: scripts, styles and images only from files of the page's own origin. */
 const policy =
   "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
   "object-src 'none'"
 
 export interface Served {
   readonly origin: string
-  /** What is answered from now on. */
+  /** The responses from now on. */
   bodies: Bodies
-  /** Set: every answer of the API has this status. 0: the connection is cut. */
+  /** If set, every API response has this status. If 0, connections are cut. */
   failing: number | undefined
-  /** Set: without it the API answers 401. */
+  /** If set, the API responds with 401 without this token. */
   token: string | undefined
-  /** Of the API, since the last `clear`: "200 /api/dashboard". */
+  /** API responses since the last `clear`: "200 /api/dashboard". */
   readonly answered: string[]
   readonly close: () => Promise<void>
 }
@@ -70,10 +70,10 @@ const page = (response: ServerResponse, path: string) => {
     .end(readFileSync(file))
 }
 
-/** Answers what is no page's. */
+/** Responds to requests that are not for a page. */
 export type Answers = (request: IncomingMessage, response: ServerResponse, url: URL) => void
 
-/** Pages, and what `answers` says below /api/, /predict and /v1/, on a free port of loopback. */
+/** Serves pages, and `answers` below /api/, /predict and /v1/, on a free port of loopback. */
 export const listen = async (answers: Answers) => {
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://localhost")
@@ -91,7 +91,7 @@ export const listen = async (answers: Answers) => {
   return { origin: `http://127.0.0.1:${port}`, close }
 }
 
-/** The dashboard's, until closed. */
+/** Serves the dashboard until closed. */
 export const serve = async (bodies: Bodies): Promise<Served> => {
   const listening = await listen((request, response, { pathname }) =>
     api(served, request, response, pathname),

@@ -1,4 +1,4 @@
-/** A page in a real Chromium, with all that it says and asks for on the way. */
+/** A page in a real Chromium, with its console messages and requests. */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
@@ -8,7 +8,7 @@ import { canned_now } from "./canned.ts"
 const root = join(import.meta.dirname, "../../..")
 const pictures = join(root, "test-results", "web")
 
-/** Phone, tablet, desk: width and height in CSS pixels. */
+/** Phone, tablet and desktop: width and height in CSS pixels. */
 export const sizes = {
   phone: { width: 360, height: 780 },
   tablet: { width: 768, height: 1024 },
@@ -18,25 +18,25 @@ export type Size = keyof typeof sizes
 
 export interface Shown {
   readonly page: Page
-  /** Errors and warnings of the console, and exceptions. */
+  /** Console errors and warnings, and exceptions. */
   readonly complaints: string[]
-  /** Requests to any other place than the page's own server. */
+  /** Requests to any server other than the page's own. */
   readonly outside: string[]
 }
 
 interface Looked extends BrowserContextOptions {
   readonly size?: Size
   readonly hash?: string
-  /** The page; the dashboard's where absent. */
+  /** The page's path; defaults to the dashboard. */
   readonly path?: string
-  /** What is there when it has been drawn first. */
+  /** An element that is present after the first render. */
   readonly wait?: string
 }
 
-/** The browser's own line about an answer of the API that a test ordered. */
+/** The browser's own message about an API error that a test caused. */
 const is_ordered = /^Failed to load resource: (the server responded with a status|net::ERR_)/
 
-/** Opens the page on its own, the clock at the evening of the canned answers. */
+/** Opens the page in its own context, with the clock at the evening of the canned responses. */
 export const look = async (
   browser: Browser,
   served: { readonly origin: string },
@@ -61,19 +61,19 @@ export const look = async (
   return { page, complaints, outside }
 }
 
-/** Ends it; nothing may have been complained of, or asked of anybody else. */
+/** Closes the page; fails on complaints and on requests to other servers. */
 export const leave = async ({ page, complaints, outside }: Shown): Promise<void> => {
   await page.context().close()
   expect(complaints).toEqual([])
   expect(outside).toEqual([])
 }
 
-/** Keeps a picture for people: `test-results/web/<name>.png`. */
+/** Saves a screenshot for people: `test-results/web/<name>.png`. */
 export const picture = async (page: Page, name: string, fullPage = true): Promise<void> => {
   mkdirSync(pictures, { recursive: true })
   await page.screenshot({ path: join(pictures, `${name}.png`), fullPage })
 }
 
-/** How far something reaches beyond the page's right edge, in pixels. */
+/** How far content extends beyond the page's right edge, in pixels. */
 export const overflowOf = (page: Page): Promise<number> =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)

@@ -1,4 +1,4 @@
-/** What the page does as time passes and things go wrong: nothing yet, news, no news, faults. */
+/** The page over time and during faults: no data yet, updates, no updates, errors. */
 import { describe, expect, it } from "vitest"
 import { synthetic_last_day } from "../capital-pressure/synthetic-store.ts"
 import { bodiesOf, stores } from "./canned.ts"
@@ -7,14 +7,14 @@ import { leave, look, overflowOf, picture, type Shown, sizes } from "./shown.ts"
 
 const minute_ms = 60_000
 
-/** Lets the page's clock go on, and waits for what it then asks the server. */
+/** Advances the page's clock, and waits for its next request to the server. */
 const pass = async ({ page }: Shown, ms: number) => {
   const answered = page.waitForResponse((response) => response.url().endsWith("/api/scheduler"))
   await page.clock.runFor(ms)
   await answered
 }
 
-/** In the page: counts what changes under the first element of this kind, in `window.changes`. */
+/** Runs in the page: counts changes under the first matching element, in `window.changes`. */
 const countChanges = (selector: string) => {
   const place = document.querySelector(selector)
   const counted = { changes: 0 }

@@ -1,4 +1,4 @@
-"""Barbican's API, with a paste file of our own: Debian's entry point insists on one in /etc."""
+"""Barbican's API, with our own paste file: Debian's entry point requires one in /etc."""
 import os
 
 from paste import deploy

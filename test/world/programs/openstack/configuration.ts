@@ -1,12 +1,12 @@
-/** The configuration of real OpenStack services that run beside a test, each in its own folder. */
+/** The configuration of real OpenStack services for tests, each in its own folder. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 
-/** Where the services run. */
+/** The location of the services. */
 export interface Place {
-  /** State, databases and logs: `<folder>/keystone` and so on. */
+  /** State, databases and logs, in `<folder>/keystone` and so on. */
   readonly folder: string
-  /** The unpacked packages; `/` where they are installed. */
+  /** The unpacked packages; `/` if they are installed. */
   readonly tree: string
   readonly ports: Readonly<Record<Service, number>>
 }
@@ -17,13 +17,13 @@ export type Service = (typeof services)[number]
 /** The folder of this file: paste files and the programs in Python. */
 export const programs = resolve(import.meta.dirname)
 
-/** Of the service users in the project `service`. */
+/** The password of the service users in the project `service`. */
 export const service_password = "service-pw"
 export const admin_password = "admin-pw"
 
 export const baseOf = ({ ports }: Place, service: Service) => `http://127.0.0.1:${ports[service]}`
 
-/** Writes every file of configuration anew: ports and folders change from run to run. */
+/** Writes every configuration file: ports and folders change with each run. */
 export const configure = (place: Place) => {
   const { folder, ports } = place
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
@@ -31,7 +31,7 @@ export const configure = (place: Place) => {
   const wsgi = join(place.tree, "usr/bin/keystone-wsgi-public")
   const variable = `OS_KEYSTONE_CONFIG_FILES=${folder}/keystone/keystone.conf`
   write("keystone/uwsgi.ini", uwsgi(place, ports.keystone, wsgi, variable))
-  // Barbican reads its file from its home only.
+  // Barbican reads its configuration only from its home.
   write("barbican/.barbican/barbican.conf", barbican(place))
   const home = `HOME=${folder}/barbican`
   const barbican_wsgi = join(programs, "barbican_wsgi.py")
@@ -67,13 +67,16 @@ driver = noop
 
 const plugins = (tree: string) => join(tree, "usr/lib/uwsgi/plugins")
 
-/** python311 for instance: the name without a version is a link that an installation makes. */
+/** For example, python311: only an installation creates the link without a version. */
 const pythonPlugin = (tree: string) =>
   readdirSync(plugins(tree))
     .find((name) => /^python3\d+_plugin/.test(name))
     ?.replace(/_plugin.*/, "")
 
-/** One process of one thread because of SQLite; it never keeps a connection, and has to say so. */
+/**
+ * One process with one thread because of SQLite; it never keeps a connection alive, so it must
+ * announce that.
+ */
 const uwsgi = ({ tree }: Place, port: number, wsgi: string, variable: string) => `[uwsgi]
 plugins-dir = ${plugins(tree)}
 plugins = ${pythonPlugin(tree)}
@@ -92,7 +95,7 @@ disable-logging = true
 add-header = Connection: close
 `
 
-/** How a service asks Keystone about tokens; no cache, so that what is revoked is so at once. */
+/** Token validation with Keystone; without a cache, so that revocation takes effect at once. */
 const authtoken = (place: Place, username: string) => `[keystone_authtoken]
 www_authenticate_uri = ${baseOf(place, "keystone")}
 auth_url = ${baseOf(place, "keystone")}

@@ -1,4 +1,4 @@
-"""A Manila driver that keeps each share and each snapshot in a real folder: bytes without NFS."""
+"""A Manila driver that stores each share and snapshot in a real folder, without NFS."""
 import os
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Manila's API, scheduler and share manager in one process, so that no message broker is needed."""
+"""Manila's API, scheduler and share manager in one process, to avoid a message broker."""
 import eventlet
 
 eventlet.monkey_patch()
@@ -19,8 +19,8 @@ plain_delete = api.share_snapshot_instance_delete
 
 
 def delete(context, key, session=None):
-    """Manila removes these by other connections in the middle of a transaction that has read
-    them, which SQLite refuses: so they go before."""
+    """Deletes these rows first: Manila would delete them over other connections during a
+    transaction that has read them, which SQLite rejects."""
     for rule in api.share_snapshot_access_get_all_for_snapshot_instance(context, key):
         api.share_snapshot_instance_access_delete(context, rule["access_id"], key)
     for location in api.share_snapshot_instance_get(context, key).export_locations:

@@ -1,5 +1,5 @@
-"""Makes Manila's tables. Its own migrations change column types, which SQLite cannot: so they are
-made from the models and marked as up to date, as Manila's own tests do."""
+"""Creates Manila's tables from its models and marks them as up to date, as Manila's own tests do:
+its migrations change column types, which SQLite does not support."""
 import sys
 
 from oslo_config import cfg

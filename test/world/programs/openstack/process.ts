@@ -1,4 +1,4 @@
-/** The processes of real OpenStack services: started, watched until they answer, and ended. */
+/** The processes of real OpenStack services: start, readiness and shutdown. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, openSync, readFileSync } from "node:fs"
 import { createServer } from "node:net"
@@ -7,13 +7,13 @@ import { Effect, Schedule } from "effect"
 import { treeEnvironment } from "../../../../launcher/trees.mjs"
 import { baseOf, type Place, programs, type Service } from "./configuration.ts"
 
-/** Debian's own Python, whose version the packages are for: another one may come first in PATH. */
+/** Debian's own Python, which matches the packages: another version may come first in PATH. */
 const python = "/usr/bin/python3"
 
-/** Until a service answers: some seconds on a busy machine. */
+/** Maximum time until a service responds: it takes a few seconds on a busy machine. */
 const ready_s_max = 60
 const look_ms = 50
-/** Until a process that was told to stop is killed. */
+/** Grace period before a process is killed. */
 const stop_ms = 5000
 
 /** Ports that were free a moment ago. */
@@ -48,14 +48,14 @@ const start = (place: Place, service: Service, command: string, args: ReadonlyAr
   const folder = join(place.folder, service)
   const log = openSync(join(folder, "log"), "a")
   const env = environmentOf(place, service)
-  // Told to stop when this process is gone, whatever became of it.
+  // The service receives SIGTERM when this process dies, for whatever reason.
   const tied = ["--pdeathsig", "TERM", "--", command, ...args]
   const child = spawn("setpriv", tied, { cwd: folder, env, stdio: ["ignore", log, log] })
   closeSync(log)
   return child
 }
 
-/** The end of what a service wrote, for whoever wonders why it is not there. */
+/** The end of a service's log, to explain why it is not running. */
 const lastWords = ({ folder }: Place, service: Service) =>
   readFileSync(join(folder, service, "log"), "utf8").slice(-2000)
 
@@ -77,7 +77,7 @@ const stop = async (child: ChildProcess) => {
   clearTimeout(timer)
 }
 
-/** A running service, for the life of the scope; it has answered once. */
+/** A running service, for the life of the scope; it has responded once. */
 export const running = Effect.fnUntraced(function* (place: Place, service: Service) {
   const [command, args] = commandOf(place, service)
   const child = yield* Effect.acquireRelease(
@@ -99,7 +99,7 @@ export const running = Effect.fnUntraced(function* (place: Place, service: Servi
   return { stop: Effect.promise(() => stop(child)) }
 })
 
-/** Runs one of the tree's Python programs to its end. */
+/** Runs one of the tree's Python programs until it exits. */
 export const pythonRun = (place: Place, service: Service, args: ReadonlyArray<string>) =>
   Effect.promise(async () => {
     const child = start(place, service, python, args)

@@ -4,21 +4,21 @@ import { admin_password, baseOf, type Place, service_password } from "./configur
 
 const Ids = Schema.Record(Schema.String, Schema.String)
 
-/** Ids by name of what a place has from the beginning. */
+/** Ids by name of the initially seeded resources. */
 export const Seed = Schema.Struct({ domain: Schema.String, projects: Ids, users: Ids, roles: Ids })
 export type Seed = typeof Seed.Type
 
-/** Tests read what they know to be there. */
+/** Tests read only fields that they know to exist. */
 export type Json = ReturnType<typeof JSON.parse>
 
-/** What a request answers. */
+/** The response to a request. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly body: Json
 }
 
-/** One request of a test or a person; a status from 400 on is an answer too. */
+/** Sends one request as a test or a person; a status of 400 and above is also a valid response. */
 export const ask = async (
   method: string,
   url: string,
@@ -55,14 +55,14 @@ const must = async (...args: Parameters<typeof ask>) => {
   return answer
 }
 
-/** Who a token is for, and what it reaches. */
+/** The user of a token, and its scope. */
 export interface Login {
   readonly user: { readonly id: string } | { readonly name: string; readonly domain: object }
   readonly password: string
   readonly scope: object | "unscoped"
 }
 
-/** A fresh token of a user, by password. */
+/** A fresh token for a user, by password. */
 export const login = async (base: string, { user, password, scope }: Login): Promise<string> => {
   const identity = { methods: ["password"], password: { user: { ...user, password } } }
   const { headers } = await must("POST", `${base}/v3/auth/tokens`, {
@@ -82,7 +82,7 @@ export const adminLogin = (base: string) =>
 export const passwordOf = (name: string) =>
   ["svcprotect", "barbican", "manila"].includes(name) ? service_password : `${name}-pw`
 
-/** Fills a Keystone that was just bootstrapped. */
+/** Seeds a newly bootstrapped Keystone. */
 export const seed = async (place: Place): Promise<Seed> => {
   const base = baseOf(place, "keystone")
   const token = await adminLogin(base)
@@ -126,7 +126,7 @@ export const seed = async (place: Place): Promise<Seed> => {
   await grant("domains", domain, "owner", "svc_domain_owner")
   await grant("projects", service, "operator", "admin", "svc_admin")
   for (const user of ["barbican", "manila"]) await grant("projects", service, user, "service")
-  // By `admin` Manila shows it every project's shares.
+  // The `admin` role lets it see the shares of all projects in Manila.
   await grant("projects", service, "svcprotect", "service", "admin")
   await catalogue(place, make)
   return {
@@ -163,10 +163,10 @@ const share_types = {
   unmountable: { ...snapshots, mount_snapshot_support: "False" },
   plain: {},
 }
-/** A share type by what its shares can. */
+/** A share type, named after the capabilities of its shares. */
 export type ShareType = keyof typeof share_types
 
-/** Makes the share types. Manila knows none at first. */
+/** Creates the share types. Manila has none at first. */
 export const seedShareTypes = async (place: Place) => {
   const token = await adminLogin(baseOf(place, "keystone"))
   for (const [name, specs] of Object.entries(share_types)) {

@@ -1,4 +1,4 @@
-"""Makes a token of this Keystone that lives for some seconds: over HTTP it issues none so short."""
+"""Creates a Keystone token that expires within seconds: over HTTP none can be that short."""
 import sys
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-/** What tenants of the seeded cloud do by themselves: trust, keep secrets, make shares. */
+/** Actions of the seeded cloud's tenants: creating trusts, secrets and shares. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect, Schedule } from "effect"
@@ -23,18 +23,18 @@ export interface TrustWish {
 
 const asking = (...args: Parameters<typeof ask>) => Effect.promise(() => ask(...args))
 
-/** The answer, which must not be an error: the test would otherwise test nothing. */
+/** The response, which must not be an error: otherwise the test would prove nothing. */
 const expected = (answer: Effect.Effect<Answer>) =>
   Effect.map(answer, ({ status, body }): Json => {
     if (status >= 400) throw new Error(`${status} ${JSON.stringify(body)}`)
     return body
   })
 
-/** Looks, every 50 ms for two minutes, until it is so. */
+/** Polls every 50 ms for up to two minutes until the condition holds. */
 export const until = <A>(look: Effect.Effect<A>, is_so: (seen: A) => boolean) =>
   Effect.repeat(look, { until: is_so, schedule: Schedule.spaced(50), times: 2400 })
 
-/** Trusts for the service user, unless another trustee is named. Answers the id. */
+/** Creates a trust for the service user, or for another trustee if given. Returns its id. */
 export const makeTrust = Effect.fnUntraced(function* (cloud: Cloud, wish: TrustWish = {}) {
   const { trustor = "alice", project = "tenant-a", trustee = "svcprotect", ...more } = wish
   const { seed, auth_url, tokenOf } = cloud
@@ -59,7 +59,7 @@ export const makeTrust = Effect.fnUntraced(function* (cloud: Cloud, wish: TrustW
   return body.trust.id as string
 })
 
-/** A trust whose time has come. */
+/** An expired trust. */
 export const makeExpiredTrust = Effect.fnUntraced(function* (cloud: Cloud) {
   const id = yield* makeTrust(cloud, { expires_in_s: 1 })
   const token = yield* cloud.adminToken
@@ -73,7 +73,7 @@ export const deleteTrust = Effect.fnUntraced(function* (cloud: Cloud, id: string
   yield* expected(asking("DELETE", `${cloud.auth_url}/OS-TRUST/trusts/${id}`, { token }))
 })
 
-/** Gives a user a role in a project, or takes it. */
+/** Grants a role in a project to a user, or revokes it. */
 export const assign = Effect.fnUntraced(function* (
   cloud: Cloud,
   method: "PUT" | "DELETE",
@@ -85,14 +85,14 @@ export const assign = Effect.fnUntraced(function* (
   yield* expected(asking(method, url, { token: yield* cloud.adminToken }))
 })
 
-/** What Keystone says of a token. */
+/** Keystone's response when it validates a token. */
 export const validate = Effect.fnUntraced(function* (cloud: Cloud, subject: string) {
   const headers = { "x-subject-token": subject }
   const token = yield* cloud.adminToken
   return yield* asking("GET", `${cloud.auth_url}/auth/tokens?nocatalog`, { token, headers })
 })
 
-/** Keeps a secret as its project's user. Answers the href. */
+/** Stores a secret as its project's user. Returns the href. */
 export const putSecret = Effect.fnUntraced(function* (
   cloud: Cloud,
   [user, project]: readonly [User, Project],
@@ -121,7 +121,7 @@ export interface ShareWish {
   readonly type?: ShareType
 }
 
-/** Makes a share with these files as its project's user. Answers its id. */
+/** Creates a share with these files as its project's user. Returns its id. */
 export const makeShare = Effect.fnUntraced(function* (
   cloud: Cloud,
   files: Readonly<Record<string, string>>,
@@ -143,7 +143,7 @@ export const makeShare = Effect.fnUntraced(function* (
   return id as string
 })
 
-/** The folder that is a share. */
+/** The folder behind a share. */
 export const exportFolder = Effect.fnUntraced(function* (cloud: Cloud, id: string) {
   const url = `${manilaOf(cloud)}/shares/${id}/export_locations`
   const body = yield* expected(asking("GET", url, { token: yield* cloud.adminToken }))
@@ -154,7 +154,7 @@ export const unexport = Effect.fnUntraced(function* (cloud: Cloud, id: string) {
   rmSync(yield* exportFolder(cloud, id), { recursive: true })
 })
 
-/** Asks Manila as its administrator: what there really is. */
+/** Queries Manila as its administrator, for the actual state. */
 export const manilaSays = Effect.fnUntraced(function* (cloud: Cloud, path: string) {
   return yield* asking("GET", `${manilaOf(cloud)}${path}`, { token: yield* cloud.adminToken })
 })

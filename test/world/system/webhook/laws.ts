@@ -1,10 +1,10 @@
-/** What must hold of a run of the webhooks' simulation. */
+/** The invariants of a webhook simulation. */
 import { isFor } from "#actors/system/webhooks/delivery.ts"
 import type { Recorded } from "#events/log.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import type { Subscriber } from "./world.ts"
 
-/** The dead letters of a webhook, as the log tells them, and how many tries each had. */
+/** The dead letters of a webhook according to the log, with their number of attempts. */
 export const lettersOf = (commits: ReadonlyArray<Recorded>, id: string) => {
   const letters = new Map<number, number>()
   for (const { stream, commit } of commits) {
@@ -22,7 +22,7 @@ export const lettersOf = (commits: ReadonlyArray<Recorded>, id: string) => {
 
 export type Letters = ReadonlyMap<number, number>
 
-/** What a subscriber was to get that it has not. */
+/** The events that a subscriber should have received but has not. */
 export const missingOf = ({ received, ...webhook }: Subscriber, all: ReadonlyArray<CloudEvent>) =>
   all.flatMap((event, n) => (isFor(webhook, event) && !received.has(n + 1) ? [n + 1] : []))
 
@@ -48,7 +48,7 @@ export const lawsBroken = (
   all: ReadonlyArray<CloudEvent>,
   told: {
     readonly letters: ReadonlyMap<string, Letters>
-    /** Sequences that are still open, as the cursors say. */
+    /** Open sequences, according to the cursors. */
     readonly waiting: ReadonlyMap<string, ReadonlySet<number>>
   },
 ) => {
@@ -71,7 +71,9 @@ export const lawsBroken = (
   return undefined
 }
 
-/** Those who are stuck hold nobody: what is not refused was received long before they give up. */
+/**
+ * A stuck subject blocks no other: events that are not refused arrive long before it is given up.
+ */
 export const heldUp = (subscribers: ReadonlyArray<Subscriber>, all: ReadonlyArray<CloudEvent>) =>
   subscribers.flatMap((subscriber) =>
     missingOf(subscriber, all)

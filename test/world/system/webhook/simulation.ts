@@ -1,8 +1,9 @@
 /**
- * Webhooks in virtual time: events are published, a receiver fails in every way there is, and the
- * deliverer is killed between any two of its steps, all as one seed draws it. Then the laws: each
- * event that a webhook wants was received, or is a dead letter; first receptions of one subject
- * are in order; nobody gets what is another project's; who is not stuck waits for nobody.
+ * Webhooks in virtual time: a seed determines the published events, the receiver's failures of
+ * every kind, and kills of the deliverer between any two of its steps. Then the invariants are
+ * checked: each event that a webhook wants was received or is a dead letter; first deliveries of
+ * one subject are in order; no webhook receives another project's events; a stuck subject blocks no
+ * other.
  */
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Scope, Stream } from "effect"
 import { address, Commands } from "#actors/commands.ts"
@@ -48,7 +49,7 @@ export interface Outcome {
 
 const disable_after_ms = 30 * 24 * hour_ms
 
-/** Lives of the deliverer, one after the other; now and then the one before is still there. */
+/** Successive lives of the deliverer; sometimes the previous one is still running. */
 const lives = Effect.fnUntraced(function* (world: World) {
   const { next, between } = world.random
   for (;;) {
@@ -73,7 +74,7 @@ const service_types = [
   { service: "share-protection", aggregate: "job", type: "job_queued" },
 ] as const
 
-/** Publishes some events now and then, many while there are faults. */
+/** Publishes some events now and then, and many during faults. */
 const publishing = Effect.fnUntraced(function* (world: World) {
   const { between } = world.random
   const published = yield* PublishedEvents
@@ -118,7 +119,7 @@ const created = ({ id, project_id, types, services }: Subscriber) =>
     }),
   )
 
-/** What is said of a failure is not looked at: there are thousands. */
+/** Discards the logs of failures: there are thousands. */
 const build = (scope: Scope.Scope) => {
   const events = Layer.provideMerge(webhookEvents, eventsMemory)
   const layers = Layer.mergeAll(
@@ -137,12 +138,12 @@ const kept = <A>(
   effect: Effect.Effect<A, unknown, Log | PublishedEvents | WebhookCursors>,
 ) => Effect.runSync(Effect.provideContext(Effect.orDie(effect), real))
 
-/** Every event that was published so far. */
+/** Every event published so far. */
 const published = Effect.gen(function* () {
   const { last, at } = yield* PublishedEvents
   const length = (yield* last)?.sequence ?? 0
   const sequences = Array.from({ length }, (_, n) => n + 1)
-  // Each is there up to the last.
+  // Every sequence up to the last one exists.
   return yield* Effect.forEach(sequences, (n) =>
     Effect.map(at(n), (one) => one?.event as CloudEvent),
   )
@@ -150,14 +151,14 @@ const published = Effect.gen(function* () {
 
 const commits = Effect.flatMap(Log, (log) => Stream.runCollect(log.read("")))
 
-/** What a webhook's cursor says is still to be delivered. */
+/** The events that are still to be delivered, according to a webhook's cursor. */
 const openOf = (id: string) =>
   Effect.gen(function* () {
     const found = yield* (yield* WebhookCursors).load(id)
     return new Set(found?.cursor.open.map(({ sequence }) => sequence))
   })
 
-/** One run, which its seed decides; it says what was broken, if anything was. */
+/** One run, determined by its seed; reports a broken invariant, if any. */
 export const simulate = (seed: number): Outcome => {
   const random = seeded(seed)
   const time = makeVirtualTime(start_ms, random)
@@ -190,7 +191,7 @@ export const simulate = (seed: number): Outcome => {
   const all = kept(real, published)
   const told_by = kept(real, commits)
   const letters = new Map(subscribers.map(({ id }) => [id, lettersOf(told_by, id)]))
-  // What was given up comes when it is asked for again.
+  // Dead letters are delivered when they are redelivered on request.
   world.is_cured = true
   for (const [id, given_up] of letters) {
     if (given_up.size === 0) continue

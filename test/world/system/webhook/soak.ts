@@ -1,12 +1,12 @@
-/** Webhooks' simulation in large numbers, each run by a seed of its own. */
+/** Many runs of the webhook simulation, each with its own seed. */
 import { randomInt } from "node:crypto"
 import { simulate, tellBroken } from "./simulation.ts"
 
 const seed_max = 2 ** 31
-/** Runs from one line to the next. */
+/** Runs per progress line. */
 const told_every = 100
 
-/** Simulates so many runs, or the one of this seed; answers whether all kept their laws. */
+/** Runs this many simulations, or the one of this seed; returns whether all invariants held. */
 export const soakWebhooks = (runs: number, seed?: number) => {
   const first = seed ?? randomInt(seed_max - runs)
   const since = performance.now()

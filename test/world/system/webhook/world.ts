@@ -1,4 +1,4 @@
-/** The world of the webhooks' simulation: receivers that fail, and ports that are killed. */
+/** The environment of the webhook simulation: failing receivers, and ports that can be killed. */
 import { Context, Deferred, Effect, Stream } from "effect"
 import { Commands, Unavailable } from "#actors/commands.ts"
 import { CursorsUnavailable, WebhookCursors } from "#actors/system/webhooks/cursors.ts"
@@ -14,11 +14,11 @@ import type { Seeded } from "../../seeded.ts"
 export const start_ms = Date.UTC(2026, 10, 22)
 export const minute_ms = 60_000
 export const hour_ms = 60 * minute_ms
-/** Faults are over then, but for subjects that are never taken. */
+/** The end of all faults, except for subjects that are always refused. */
 export const calm_ms = 1.5 * hour_ms
-/** An hour's pause at most, its probe, and what is behind it. */
+/** Allows for the maximum pause of an hour, its probe, and the backlog. */
 export const settled_ms = calm_ms + 2.5 * hour_ms
-/** Enough for the last try of what is never taken. */
+/** Long enough for the last attempt of events that are always refused. */
 export const end_ms = calm_ms + 12 * hour_ms
 const deadline_ms = 15_000
 export const projects = ["p1", "p2"] as const
@@ -29,11 +29,11 @@ export interface Subscriber {
   readonly project_id: string | null
   readonly types: ReadonlyArray<string>
   readonly services: ReadonlyArray<string>
-  /** Subjects that it refuses for as long as it is not cured. */
+  /** Subjects that it refuses until it is cured. */
   readonly refused: ReadonlySet<string>
-  /** Moments at which it is down, from and to. */
+  /** Periods of downtime, as start and end. */
   readonly outages: ReadonlyArray<readonly [number, number]>
-  /** Sequences in the order of their first reception. */
+  /** Sequences in the order of their first delivery. */
   readonly received: Map<number, number>
 }
 
@@ -53,15 +53,15 @@ export const subscribersOf = ({ next, between }: Seeded): ReadonlyArray<Subscrib
     received: new Map(),
   }))
 
-/** What is known of a run while it goes on. */
+/** The state of a run. */
 export interface World {
   readonly random: Seeded
   readonly tally: Map<string, number>
   readonly subscribers: ReadonlyArray<Subscriber>
   readonly now: () => number
-  /** Whether every receiver takes everything. */
+  /** Whether every receiver accepts everything. */
   is_cured: boolean
-  /** Steps until the deliverer of this life is killed; Infinity: it is not. */
+  /** Steps until the current deliverer is killed; Infinity if it is not. */
   steps_left: number
   killed: Deferred.Deferred<void>
 }
@@ -70,13 +70,13 @@ export const count = ({ tally }: World, what: string) => tally.set(what, (tally.
 
 export const isCalm = ({ now }: World) => now() - start_ms >= calm_ms
 
-/** Nobody is killed any more. */
+/** From this time on the deliverer is no longer killed. */
 const isLate = ({ now }: World) => now() - start_ms >= end_ms - 2 * hour_ms
 
-/** One step of the deliverer: it may be killed before it, or after. */
+/** One step of the deliverer, which may be killed before or after it. */
 const step = <A, E, R>(world: World, what: string, effect: Effect.Effect<A, E, R>) => {
   const reached = Effect.suspend(() => {
-    // Commands are few, and so are killed more often.
+    // Commands are rare, so the deliverer is killed more often at them.
     const is_doomed = what === "a command" && !isLate(world) && world.random.next() < 0.1
     if (--world.steps_left > 0 && !is_doomed) return Effect.void
     count(world, `killed at ${what}`)
@@ -88,7 +88,7 @@ const step = <A, E, R>(world: World, what: string, effect: Effect.Effect<A, E, R
   )
 }
 
-/** Fails now and then, before it did anything or after it did. */
+/** Fails sometimes, before or after the effect. */
 const faulty = <A, E, R>(
   world: World,
   what: string,
@@ -112,7 +112,7 @@ const failed = (detail: string, more: Partial<Answer> = {}): Answer => ({
   ...more,
 })
 
-/** A receiver's answer, and whether it has taken the event by then. */
+/** A receiver's response, and whether it has accepted the event by then. */
 const drawn = (
   world: World,
   { refused, outages }: Subscriber,
@@ -139,7 +139,7 @@ const drawn = (
   return faults[between(0, faults.length - 1)] ?? faults[0]
 }
 
-/** The receivers, on the other side of the network: a kill of the deliverer is none of theirs. */
+/** The receivers, which are remote: a kill of the deliverer does not affect them. */
 const senderOf = (world: World) =>
   WebhookSender.of({
     refusal: () => undefined,
@@ -165,7 +165,7 @@ const senderOf = (world: World) =>
 
 export type Ports = Commands | WebhookCursors | WebhookEvents | WebhookSender | Log
 
-/** What the deliverer is given: each call a step, each of which may fail. */
+/** The deliverer's ports: each call is a step that may fail. */
 export const ports = (
   world: World,
   real: Context.Context<Commands | WebhookCursors | WebhookEvents | Log>,

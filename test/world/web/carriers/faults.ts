@@ -1,4 +1,4 @@
-/** What the page of carrier search says when a search fails, and that it says what to do. */
+/** The carrier search page after failed searches: error messages and advice. */
 import { describe, expect, it } from "vitest"
 import { leave, picture } from "../shown.ts"
 import { type CarrierWorld, headlineOf, lookAtCarriers, searchFor } from "./look.ts"
@@ -86,7 +86,7 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
       }
       const shown = await lookAtCarriers(world())
       await searchFor(shown.page, "1", "90")
-      // A browser drops what it has not handed out when a connection breaks.
+      // A browser discards undelivered data when a connection breaks.
       await shown.page.getByText("Kept LLC").waitFor()
       for (const end of cut) end()
       await shown.page.getByRole("heading", { name: "The answer broke off" }).waitFor()

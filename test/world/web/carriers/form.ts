@@ -1,4 +1,4 @@
-/** The form of carrier search: what it takes, what it says is wrong, and what an address asks. */
+/** The carrier search form: accepted input, error messages, and searches from the URL. */
 import { describe, expect, it } from "vitest"
 import { leave } from "../shown.ts"
 import { type CarrierWorld, headlineOf, lookAtCarriers, searchFor } from "./look.ts"

@@ -1,4 +1,4 @@
-/** How the page of carrier search looks and is used: sizes, colours, registry, keys, axe. */
+/** Appearance and use of the carrier search page: sizes, colours, registry, keys, axe. */
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { describe, expect, it } from "vitest"
 import { serious } from "../axe.ts"
@@ -15,7 +15,7 @@ interface Looked extends BrowserContextOptions {
   readonly hash?: string
 }
 
-/** Opens the page; its registry has been told of. */
+/** Opens the page and waits until it shows its registry. */
 export const lookAtCarriers = async (
   { browser, served }: CarrierWorld,
   options: Looked = {},
@@ -25,7 +25,7 @@ export const lookAtCarriers = async (
   return shown
 }
 
-/** Writes a range and presses Enter. */
+/** Enters a range and presses Enter. */
 export const searchFor = async (page: Page, start: string, end: string) => {
   await page.getByLabel("First MC number").fill(start)
   await page.getByLabel("Last MC number").fill(end)

@@ -1,4 +1,4 @@
-/** A search under way: progress, cancelling, many rows, the file. */
+/** A running search: progress, cancellation, many rows, the file. */
 import { readFile } from "node:fs/promises"
 import type { ServerResponse } from "node:http"
 import type { Page } from "playwright-core"
@@ -15,7 +15,7 @@ const saved = async (page: Page, button: string) => {
   return { name: download.suggestedFilename(), text: await readFile(await download.path(), "utf8") }
 }
 
-/** Answers the next search by what the test writes. */
+/** Lets the test write the response to the next search. */
 const tapped = (world: CarrierWorld) => {
   const tap: { response?: ServerResponse } = {}
   world.served.answer = (response, range) => {
@@ -29,7 +29,7 @@ const tapped = (world: CarrierWorld) => {
 const at = (done: number, total: number, found: number) =>
   line({ progress: { done, total, found } })
 
-/** Searches the numbers 1 to 1000, until the answer is on its way. */
+/** Searches the numbers 1 to 1000, until the response has started. */
 const searchIn = async (page: Page, tap: ReturnType<typeof tapped>) => {
   await searchFor(page, "1", "1000")
   await expect.poll(tap.is_open).toBe(true)

@@ -1,4 +1,4 @@
-/** A carrier search's answers as a test orders them, beside the built page. */
+/** Scripted responses to carrier searches, with the built page. */
 import type { ServerResponse } from "node:http"
 import type { Range } from "#schemas/carrier-search/carrier.ts"
 import { rowOf } from "#schemas/carrier-search/format.ts"
@@ -60,7 +60,7 @@ export const sources = {
   },
 } satisfies Readonly<Record<string, Source>>
 
-/** Answers one search; ended by itself, or by the test later. */
+/** Responds to one search; ends by itself, or later when the test ends it. */
 export type Answer = (response: ServerResponse, range: Range) => void
 
 export const line = (value: object) => `${JSON.stringify(value)}\n`
@@ -73,7 +73,7 @@ export const begun = (response: ServerResponse, { start, end }: Range) => {
   response.write(progress(0, end - start + 1, 0))
 }
 
-/** Every carrier whose number `names` has, at once. */
+/** Returns every carrier whose number `names` has, at once. */
 export const answering =
   (names: (mc: number) => string | undefined): Answer =>
   (response, range) => {
@@ -90,7 +90,7 @@ export const answering =
     response.end(line({ summary: counts }))
   }
 
-/** A refusal before the first line. */
+/** An error before the first line. */
 export const refusing =
   (status: number, error: string): Answer =>
   (response) =>
@@ -100,20 +100,20 @@ export const refusing =
 
 const words = ["Northern", "Blue Ridge", "Delta", "Prairie", "Lone Star", "Summit", "Granite"]
 const trades = ["Freight LLC", "Trucking Inc", "Logistics Co", "Hauling LLC", "Transport Inc"]
-/** Half of all numbers belong to somebody. */
+/** Half of all numbers have a carrier. */
 export const someNames = (mc: number) =>
   mc % 2 === 0 ? undefined : `${words[mc % 7]} ${trades[mc % 5]}`
 
 export interface CarrierServed {
   readonly origin: string
-  /** The one in use. Undefined: no sources are told, but 500. */
+  /** The source in use. If undefined, the sources request fails with 500. */
   source: Source | undefined
-  /** Set up beside it. */
+  /** An additional configured source. */
   spare: Source | undefined
   answer: Answer
-  /** "1-500", for each search that was asked for. */
+  /** For example, "1-500", for each requested search. */
   readonly asked: string[]
-  /** Searches whose client went before the end. */
+  /** Searches whose client disconnected before the end. */
   hung_up: number
   readonly close: () => Promise<void>
 }

@@ -1,4 +1,4 @@
-/** What may be done from the console: it asks first, does it once, and says what came of it. */
+/** The console's actions: each asks for confirmation, runs once, and reports its result. */
 import type { Page } from "playwright-core"
 import { describe, expect, it } from "vitest"
 import { serious } from "../axe.ts"
@@ -9,7 +9,7 @@ import { type ConsoleWorld, lookAtConsole } from "./look.ts"
 const cancel_path = `/v1/admin/jobs/${uuid(9)}/cancel`
 const job = `#jobs?job=${uuid(9)}`
 
-/** The words of the button alone name it among all of a page. */
+/** Finds a button by its label on the whole page. */
 const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name })
 const dialog = (page: Page) => page.getByRole("dialog")
 const open = async (page: Page, name: RegExp) => {

@@ -1,4 +1,4 @@
-/** What the API would answer an operator: a fleet at work, a node that is away, a job's past. */
+/** The API's responses to an operator: an active fleet, an offline node, a job's history. */
 import type {
   AuditCommit,
   AuditEvent,
@@ -13,7 +13,7 @@ import { canned_now } from "../canned.ts"
 
 export const ago = (seconds: number) =>
   new Date(canned_now.getTime() - seconds * 1000).toISOString()
-/** A UUIDv7 whose end tells it apart. */
+/** A UUIDv7 that ends in `n`. */
 export const uuid = (n: number) => `01a20000-0000-7000-8000-${String(n).padStart(12, "0")}`
 
 const job = (n: number, more: Partial<Job>): Job => ({
@@ -200,7 +200,7 @@ export const cluster: ClusterMetrics = {
   ],
 }
 
-/** `position` counts down from the newest; two of three are a day earlier. */
+/** `position` counts down from the newest; the last two thirds are a day older. */
 export const auditEvents: readonly AuditEvent[] = Array.from({ length: 230 }, (_, n) => {
   const position = 1000 - n
   const is_today = n < 80
@@ -237,7 +237,7 @@ const step = (
 const queued = { job_type: "backup", worker_id: null, fence: null, attempt: 1, error: null }
 const taken = { ...queued, worker_id: uuid(600), fence: 3 }
 
-/** The past of the running job. */
+/** The history of the running job. */
 export const past: readonly AuditCommit[] = [
   step(10, { type: "JobQueued", job_type: "backup" }, "queued", queued),
   step(12, { type: "JobAssigned", worker_id: uuid(600), fence: 3 }, "queued", taken),

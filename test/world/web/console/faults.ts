@@ -1,4 +1,4 @@
-/** What the console says where something is refused, missing, or cut off. */
+/** The console's messages for requests that are rejected, not found, or interrupted. */
 import { expect, it } from "vitest"
 import { leave, look } from "../shown.ts"
 import { type ConsoleWorld, enter, go, lookAtConsole, places } from "./look.ts"
@@ -92,7 +92,7 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     const { page } = shown
     await page.locator(".sheet.workers tbody tr").first().waitFor()
     await go(page, "#jobs", ".sheet.jobs tbody tr")
-    // The page of a hundred, in pages of forty.
+    // The console needs three pages of 40 for its 100 rows.
     expect(await page.locator(".sheet.jobs tbody tr").count()).toBe(120)
     await page.getByRole("button", { name: "Older jobs" }).click()
     await expect.poll(() => page.locator(".sheet.jobs tbody tr").count()).toBe(123)
@@ -180,11 +180,11 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
   })
 }
 
-/** Fields that a tenant, a worker or a name server may have chosen. */
+/** Fields that a tenant, a worker or a name server may control. */
 const named = new Set(["name", "hostname", "bucket", "reason", "detail", "image_version", "actor"])
 const struck = `<img src=x onerror="window.struck = 1"><script>window.struck = 1</script>`
 
-/** The JSON of it with markup in each of them. */
+/** The value as JSON, with markup in each of these fields. */
 const poisoned = (value: unknown) =>
   JSON.stringify(value, (key, one: unknown) =>
     named.has(key) && typeof one === "string" ? `${one}${struck}` : one,

@@ -1,4 +1,4 @@
-/** How the console looks, view by view: sizes, colours, axe, landmarks, keys. */
+/** Appearance of the console, view by view: sizes, colours, axe, landmarks, keys. */
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { expect, it } from "vitest"
 import { serious } from "../axe.ts"
@@ -21,7 +21,7 @@ export const enter = async (page: Page, given = token) => {
   await page.getByRole("button", { name: "Open the console" }).click()
 }
 
-/** Opens the console with the token entered; the view that `hash` names has been drawn. */
+/** Opens the console with the token entered, and waits for the view that `hash` names. */
 export const lookAtConsole = async (
   { browser, served }: ConsoleWorld,
   options: Looked = {},
@@ -33,7 +33,7 @@ export const lookAtConsole = async (
   return shown
 }
 
-/** Goes to another view as its link would. */
+/** Opens another view as its link would. */
 export const go = async (page: Page, hash: string, wait: string) => {
   await page.evaluate((to) => {
     location.hash = to
@@ -43,7 +43,7 @@ export const go = async (page: Page, hash: string, wait: string) => {
 
 export const job_past = `#past?of=share-protection.job.${uuid(9)}`
 
-/** Each view, and what is there when it has been drawn. */
+/** Each view, and an element that shows that it is rendered. */
 export const places = [
   ["overview", "#overview", ".card.log"],
   ["jobs", `#jobs?job=${uuid(9)}`, ".way li"],
@@ -75,7 +75,7 @@ export const describeConsoleLook = (world: () => ConsoleWorld) => {
       await gated.page.locator("#sign-in-error:not(:empty)").waitFor()
       expect(await serious(gated.page)).toEqual([])
       await leave(gated)
-      // Axe looks at each row: what is wrong with one is wrong with all.
+      // Axe checks each row, so keep few: all have the same structure.
       served.events.length = 12
       served.jobs.length = 6
       const shown = await lookAtConsole(world(), { colorScheme })

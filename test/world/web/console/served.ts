@@ -1,41 +1,41 @@
-/** The API as an operator meets it, beside the built page; a test changes what it says. */
+/** The operators' API with the built page; a test can change its responses. */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { charts } from "#server/charts.ts"
 import type { AuditCommit, AuditEvent, Job } from "../../../../web/console/api.ts"
 import { listen } from "../served.ts"
 import * as canned from "./canned.ts"
 
-/** The one that this API knows. */
+/** The only valid token. */
 export const token = "operators-token"
 
 type Body = object | ((query: URLSearchParams) => object)
 
 export interface ConsoleServed {
   readonly origin: string
-  /** What is answered below a path; a number is a refusal of that status. */
+  /** The response for each path prefix; a number is an error status. */
   readonly answers: Map<string, Body | number>
   readonly jobs: Job[]
   /** Newest first. */
   readonly events: AuditEvent[]
   readonly past: AuditCommit[]
-  /** Whether a token is wanted at all. */
+  /** Whether the API works without a token. */
   is_open: boolean
-  /** The largest page of share protection's; what asks for more is refused. */
+  /** Maximum page size of share protection; larger requests are rejected. */
   limit_max: number
-  /** `GET /v1/events` is answered with this status instead of a stream. */
+  /** If set, `GET /v1/events` responds with this status instead of a stream. */
   stream_status: number
-  /** Every path and query that was asked for, and whether it carried the token. */
+  /** Every request, and whether it carried the token. */
   readonly asked: Array<{
     readonly method: string
     readonly url: string
     readonly is_known: boolean
-    /** Of what is to be done once. */
+    /** The idempotency key. */
     readonly key: string | undefined
     readonly last_id: string | undefined
   }>
-  /** Sends a published event to whoever listens. */
+  /** Sends a published event to all listeners. */
   readonly tell: (type: string) => void
-  /** Cuts the streams. */
+  /** Disconnects the streams. */
   readonly cut: () => void
   readonly reset: () => void
   readonly close: () => Promise<void>
@@ -199,7 +199,7 @@ export const serveConsole = async (): Promise<ConsoleServed> => {
     tell: (type) => {
       const event = { type, source: "/almanac/share-protection/job", subject: canned.uuid(9) }
       const text = `id: ${++sequence}\nevent: ${type}\ndata: ${JSON.stringify(event)}\n\n`
-      // In two pieces, as a network may deliver it.
+      // In two chunks, as a network may deliver it.
       for (const one of streams) {
         one.write(text.slice(0, 20))
         one.write(text.slice(20))

@@ -1,4 +1,4 @@
-/** What the console's views do: progress, filters, paging, the ring, time travel. */
+/** Behaviour of the console's views: progress, filters, paging, the ring, time travel. */
 import { describe, expect, it } from "vitest"
 import { leave } from "../shown.ts"
 import { running, uuid } from "./canned.ts"
@@ -18,7 +18,7 @@ const describeJobs = (world: () => ConsoleWorld) =>
       await page.locator("#header .standing.live").waitFor()
       served.jobs[0] = { ...running, state: "available", finished_at: running.updated_at }
       served.tell("job_completed")
-      // Less than until it would ask by itself.
+      // Sooner than the next poll.
       await expect
         .poll(async () => {
           await page.clock.runFor(100)
@@ -236,7 +236,7 @@ const describePast = (world: () => ConsoleWorld) =>
         `share-protection.job.${uuid(10)}`,
         `share-protection.job.${uuid(9)}`,
       ])
-      // There are 231 events: older ones may be of others.
+      // There are 231 events, so older ones may belong to other resources.
       expect(await page.locator(".card .note").textContent()).toContain("the newest 200 events")
       await leave(shown)
     })

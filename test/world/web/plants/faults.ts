@@ -1,4 +1,4 @@
-/** What the page of plant disease prediction says when there is no prediction. */
+/** The plant disease page without a prediction: its messages. */
 import { describe, expect, it } from "vitest"
 import { leave } from "../shown.ts"
 import { choose, lookAtPlants, type PlantWorld } from "./look.ts"
@@ -36,7 +36,7 @@ export const describePlantFaults = (world: () => PlantWorld) =>
       expect(await first.locator("p").textContent()).toContain(advice)
       served.answer = blighted
       const again = first.getByRole("button", { name: "Try again" })
-      // The same file would be refused again.
+      // Retrying the same file would fail again.
       const is_of_file = [413, 415, 422].includes(status)
       expect(await again.count()).toBe(is_of_file ? 0 : 1)
       if (is_of_file) return await leave(shown)

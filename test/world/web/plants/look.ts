@@ -1,4 +1,4 @@
-/** How the page of plant disease prediction looks: sizes, colours, the model, axe. */
+/** Appearance of the plant disease page: sizes, colours, the model, axe. */
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { describe, expect, it } from "vitest"
 import { serious } from "../axe.ts"
@@ -14,7 +14,7 @@ interface Looked extends BrowserContextOptions {
   readonly size?: Size
 }
 
-/** Opens the page; its model has been told of. */
+/** Opens the page and waits until it shows its model. */
 export const lookAtPlants = async (
   { browser, served }: PlantWorld,
   options: Looked = {},
@@ -47,7 +47,7 @@ export const describePlantLook = (world: () => PlantWorld) => {
       for (const place of await page.locator(".picture").all()) {
         const frame = await place.boundingBox()
         const leaf = await place.locator("canvas").first().boundingBox()
-        // All of the leaf shows: nothing of its picture is outside of the frame.
+        // The whole leaf is visible: no part of its picture is outside the frame.
         expect(leaf?.height).toBeLessThanOrEqual(frame?.height ?? 0)
       }
       await picture(page, `plants-${size}-light`)

@@ -1,11 +1,11 @@
-/** Photos that are chosen, dropped, pasted; what is said of them; where the network looks. */
+/** Photos that are chosen, dropped or pasted; their descriptions; and the heat map. */
 import type { ServerResponse } from "node:http"
 import { describe, expect, it } from "vitest"
 import { leave, picture } from "../shown.ts"
 import { choose, lookAtPlants, type PlantWorld } from "./look.ts"
 import { blighted, blightedBy, json, photo, turned } from "./served.ts"
 
-/** In the page: hands over a photo as a drop or a paste would. */
+/** Runs in the page: passes a photo as a drop or a paste would. */
 const hand = ({ event, bytes }: { event: string; bytes: number[] }) => {
   const data = new DataTransfer()
   const type = "image/jpeg"
@@ -16,11 +16,11 @@ const hand = ({ event, bytes }: { event: string; bytes: number[] }) => {
   else document.body.dispatchEvent(new ClipboardEvent(event, { ...init, clipboardData: data }))
 }
 
-/** In the page: the colour of a picture in the middle, or so far to the left and below. */
+/** Runs in the page: the colour in the middle of a picture, or `away` to the left and below. */
 const middleOf = (canvas: Element, away = 0) => {
   if (!(canvas instanceof HTMLCanvasElement)) return undefined
   const { width, height } = canvas
-  // A copy is read: the page's own canvas is none that is meant to be.
+  // Reads a copy, because the page's own canvas is not meant for reading.
   const copy = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true })
   copy?.drawImage(canvas, away - width / 2, -away - height / 2)
   const pixel = copy?.getImageData(0, 0, 1, 1).data
@@ -126,7 +126,7 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
 
   it("asks for one after the other, in their order, and shows the newest first", async () => {
     const { served } = world()
-    // Long enough that another would come in between.
+    // Long enough for another response to arrive in between.
     served.answer = (response, asked) => setTimeout(() => blighted(response, asked), 50)
     const shown = await lookAtPlants(world())
     const { page } = shown
@@ -209,8 +209,8 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
     it("is chosen by keys alone", async () => {
       const shown = await lookAtPlants(world())
       const { page } = shown
-      // Before the keys: keys reach the page by another way, and may overtake what catches the
-      // chooser. The answer of `evaluate` comes after it.
+      // Keyboard events use another channel and may overtake the file chooser's interception. The
+      // response of `evaluate` comes after the interception, so await it first.
       const chooser = page.waitForEvent("filechooser")
       for (let times = 0; times < 6; times++) await page.keyboard.press("Tab")
       const focused = await page.evaluate(() => document.activeElement?.getAttribute("accept"))

@@ -1,4 +1,4 @@
-/** Predictions as a test orders them, beside the built page. */
+/** Scripted predictions, with the built page. */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import sharp from "sharp"
 import type { ModelInfo } from "#schemas/plant-disease/model.ts"
@@ -31,13 +31,13 @@ export const real_model: ModelInfo = {
   ],
 }
 
-/** A green leaf's worth of pixels. */
+/** A photo of a green leaf. */
 export const photo = (kind: "jpeg" | "png" = "jpeg", width = 320, height = 240): Promise<Buffer> =>
   sharp({ create: { width, height, channels: 3, background: { r: 70, g: 120, b: 50 } } })
     .toFormat(kind)
     .toBuffer()
 
-/** Stored lying: above red and below green where it is shown as its camera was held. */
+/** Stored sideways: with its orientation applied, red is above and green below. */
 export const turned = (kind: "jpeg" | "png"): Promise<Buffer> => {
   const [width, height, channels] = [320, 240, 3] as const
   const green = { create: { width: width / 2, height, channels, background: "#00c000" } }
@@ -53,7 +53,7 @@ const heat = () =>
     .png()
     .toBuffer()
 
-/** What came with one request. */
+/** The contents of one request. */
 export interface Asked {
   readonly query: string
   readonly file_name: string
@@ -74,7 +74,7 @@ const blight = [
   { class: "Apple___Apple_scab", probability: 0.0004 },
 ]
 
-/** Late blight, with others and a heat map where they are wanted. */
+/** Predicts late blight, with alternatives and a heat map if requested. */
 export const blightedBy =
   (auto_orient: boolean): PlantAnswer =>
   (response, { query }) => {
@@ -109,11 +109,11 @@ const readForm = async (request: IncomingMessage, query: string): Promise<Asked>
 
 export interface PlantServed {
   readonly origin: string
-  /** Undefined: 503, it has none. */
+  /** If undefined, responds with 503, because there is no model. */
   model: ModelInfo | undefined
   answer: PlantAnswer
   readonly asked: Asked[]
-  /** Predictions under way, at most, at once. */
+  /** Maximum number of concurrent predictions seen. */
   at_once: number
   readonly close: () => Promise<void>
 }
