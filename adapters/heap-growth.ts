@@ -6,7 +6,7 @@
  * time that would be at a tenth more than the live memory, which one get of 16 MiB is; here it is
  * at twice the live memory.
  *
- * Source: decisions 0116, 0198.
+ * Source: decisions 0116, 0198, 0202.
  */
 import { setFlagsFromString } from "node:v8"
 
