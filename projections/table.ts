@@ -106,9 +106,9 @@ const tableOf = ({ name, columns, key = ["id"] }: Design, schema: SchemaModule) 
       }),
     schema.createTable(name),
   )
-  // Columns are known by name only.
-  const names: ReadonlyArray<never> = key as ReadonlyArray<never>
-  return more.length === 0 ? made : made.addPrimaryKeyConstraint(`${name}_key`, [...names])
+  if (more.length === 0) return made
+  // The builder's type has no columns, because they are known by name only.
+  return made.addPrimaryKeyConstraint(`${name}_key`, [...key] as Array<never>)
 }
 
 const indexesOf = ({ name, indexes = [], usual }: Design, schema: SchemaModule) =>

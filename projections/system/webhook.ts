@@ -15,7 +15,11 @@ export interface WebhookTables {
   readonly system_webhook_letter: Stored<LetterRow>
 }
 
-const webhooks = table({ name: "system_webhook", fields: webhook_row })
+const webhooks = table({
+  name: "system_webhook",
+  fields: webhook_row,
+  indexes: [["project_id"]],
+})
 const dead_letters = table({
   name: "system_webhook_letter",
   fields: letter_row,

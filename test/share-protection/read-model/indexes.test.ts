@@ -1,8 +1,7 @@
 /** Query plans of pages: an index finds each page in order, without a sort. */
 import { assert, describe, it } from "@effect/vitest"
-import Sqlite from "better-sqlite3"
-import { Effect } from "effect"
-import { type CompiledQuery, Kysely, type SqliteDatabase, SqliteDialect } from "kysely"
+import type { Effect } from "effect"
+import type { Kysely } from "kysely"
 import { PolicyUpdated } from "#events/share-protection/policy.ts"
 import { TargetUpdated } from "#events/share-protection/target.ts"
 import { writesOf } from "#projections/projection.ts"
@@ -15,7 +14,6 @@ import { listRestores } from "#projections/share-protection/restore.ts"
 import { listTargets } from "#projections/share-protection/target.ts"
 import { listTargetTemplates } from "#projections/share-protection/target-template.ts"
 import { listWorkers } from "#projections/share-protection/worker.ts"
-import { compiler } from "#projections/statement.ts"
 import type { Message } from "#schemas/message.ts"
 import {
   BackupId,
@@ -26,46 +24,11 @@ import {
   TargetId,
   TargetTemplateId,
 } from "#schemas/share-protection/id.ts"
+import { detailsOf, emptyDatabase, planOf } from "../../world/query-plan.ts"
 import { recorded } from "../../world/share-protection/read-model.ts"
 import { at, uuid } from "../../world/share-protection/samples.ts"
 
 type Db = Kysely<ShareProtectionTables>
-
-const emptyDatabase = () => {
-  const database = new Sqlite(":memory:")
-  const schema = compiler<ShareProtectionTables>()
-  for (const { create } of blueprint.projections) {
-    for (const table of create(schema)) database.exec(table.compile().sql)
-  }
-  return database
-}
-
-/** The query plan of a statement in SQLite. */
-const detailsOf = (
-  database: Sqlite.Database,
-  { sql, parameters }: Pick<CompiledQuery, "sql" | "parameters">,
-) =>
-  database
-    .prepare<Array<unknown>, { detail: string }>(`explain query plan ${sql}`)
-    .all(...parameters)
-    .map(({ detail }) => detail)
-
-/** The query plans of `list` in SQLite. */
-const planOf = async (list: (db: Db) => Effect.Effect<Listed<unknown>>) => {
-  const database = emptyDatabase()
-  const asked: Array<CompiledQuery> = []
-  const db = new Kysely<ShareProtectionTables>({
-    // better-sqlite3 has the type that Kysely needs, except for the narrower `iterate`.
-    dialect: new SqliteDialect({ database: database as unknown as SqliteDatabase }),
-    log: ({ query }) => {
-      asked.push(query)
-    },
-  })
-  await Effect.runPromise(list(db))
-  const lines = asked.flatMap((query) => detailsOf(database, query))
-  database.close()
-  return lines.join("; ")
-}
 
 const page: Page = { limit: 1000, marker: uuid(1) }
 const id = uuid(2)
@@ -144,7 +107,7 @@ describe("a page", () => {
   for (const [what, pages] of Object.entries(cases)) {
     it(`of ${what} is found by the index that is worth most, in its order`, async () => {
       for (const [index, list] of pages) {
-        const plan = await planOf(list)
+        const plan = await planOf(blueprint, list)
         assert.match(plan, new RegExp(`INDEX (sqlite_|share_protection_)${index} \\(`))
         assert.notInclude(plan, "B-TREE")
       }
@@ -160,7 +123,7 @@ describe("a version of a resource", () => {
   it.each(changes)(
     "of %s begins and ends without a look at each of the others",
     (stream, event) => {
-      const database = emptyDatabase()
+      const database = emptyDatabase(blueprint)
       const writes = [...writesOf(blueprint.projections, recorded(1, stream, at, [event]))].flat()
       const versions = writes.filter(({ sql }) => /^(update|delete from) "\w+_history"/.test(sql))
       const plans = versions.map((write) => detailsOf(database, write))
