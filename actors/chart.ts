@@ -81,7 +81,7 @@ const statesOf = (node: AnyStateNode, texts: ChartTexts | undefined): ReadonlyAr
       parent: pathOf(node),
       kind: kindOf(child),
       is_initial: node.type === "compound" && node.initial?.target[0] === child,
-      told: texts?.states[pathOf(child)] ?? null,
+      description: texts?.states[pathOf(child)] ?? null,
     },
     ...statesOf(child, texts),
   ])
@@ -89,10 +89,10 @@ const statesOf = (node: AnyStateNode, texts: ChartTexts | undefined): ReadonlyAr
 /** The chart as data. Throws if a guard has no name; a test prevents that. */
 export const chartData = ({ id, root }: AnyStateMachine, texts?: ChartTexts): Chart => ({
   id,
-  told: texts?.description ?? null,
+  description: texts?.description ?? null,
   kind: kindOf(root),
   states: statesOf(root, texts),
-  ways: edgesOf(root).map(({ from, to, event, guard }) => ({
+  transitions: edgesOf(root).map(({ from, to, event, guard }) => ({
     from: pathOf(from),
     to: to === undefined ? null : pathOf(to),
     event,

@@ -137,7 +137,7 @@ const fetchPlan = Effect.fnUntraced(function* (plan: FeedPlan, context: FetchCon
   const series = yield* Effect.forEach(complete, (one) => readPart(one, today))
   const requested = seriesSince(plan.combine(series), since)
   if (requested.days.length === 0 && since === undefined) {
-    return yield* feedFailed(metric.name, "is told no value at all", advice.form)
+    return yield* feedFailed(metric.name, "gets no value at all", advice.form)
   }
   const responses = Object.fromEntries(
     complete.flatMap(({ key, now }) => (now === undefined ? [] : [[key, now] as const])),

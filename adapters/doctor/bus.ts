@@ -165,7 +165,7 @@ const checkpoints = Effect.fnUntraced(function* ({
   if (is_running && waiting_ms > checkpoints_late * seconds * 1000) {
     return warn(
       "checkpoint",
-      `${summary}: nobody seals the log; look who holds system-checkpointer.`,
+      `${summary}: the log is not being sealed; check which process holds system-checkpointer.`,
     )
   }
   return ok("checkpoint", summary)

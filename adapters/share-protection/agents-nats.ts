@@ -118,7 +118,7 @@ const traceHeaders = (trace: Trace) => {
 const failureDetail = (worker_id: WorkerId, timeout_s: number, cause: unknown) => {
   const has_no_responders = cause instanceof RequestError && cause.isNoResponders()
   if (has_no_responders || cause instanceof NoRespondersError)
-    return `Nobody listens at worker ${worker_id}.`
+    return `Worker ${worker_id} is not connected to the bus.`
   const has_timed_out = cause instanceof Error && cause.name === "TimeoutError"
   return has_timed_out
     ? `Worker ${worker_id} did not answer in ${timeout_s} s.`

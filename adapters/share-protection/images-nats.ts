@@ -49,7 +49,7 @@ const ImageResponse = Schema.fromJsonString(
 const unavailable = (detail: string) => new BackendUnavailable({ detail })
 
 const noConductor = () =>
-  unavailable("No process that conducts answers: it alone knows the images.")
+  unavailable("The conductor does not respond, and only it knows the images.")
 
 /** Looks up images through the conductor. */
 export const imagesNats = (connection: NatsConnection) =>
@@ -69,7 +69,7 @@ export const imagesNats = (connection: NatsConnection) =>
           )
           const response = yield* Effect.mapError(
             Schema.decodeEffect(ImageResponse)(message.string()),
-            () => unavailable("Whoever conducts answers what is no image."),
+            () => unavailable("The conductor's response is not an image."),
           )
           if ("unavailable" in response) return yield* unavailable(response.unavailable)
           return response.image ?? undefined

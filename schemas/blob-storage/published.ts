@@ -81,7 +81,7 @@ export const published = {
   },
   node_went_offline: {
     ...cluster,
-    when: "Nothing was heard of a member for too long: it gets no new blobs.",
+    when: "A member's heartbeats stopped: it gets no new blobs.",
     data: Schema.Struct({
       node_id,
       remove_at: Instant.annotateKey(
@@ -91,7 +91,7 @@ export const published = {
   },
   node_revived: {
     ...cluster,
-    when: "An offline member was heard again before it was removed.",
+    when: "An offline member's heartbeats resumed before it was removed.",
     data: Schema.Struct({ node_id }),
   },
   node_leave_started: {
@@ -126,7 +126,7 @@ export const published = {
   },
   blob_deleted: {
     ...blob,
-    when: "Somebody deleted a node's copy.",
+    when: "A caller deleted a node's copy.",
     data: Schema.Struct(copy),
   },
   blob_quarantined: {

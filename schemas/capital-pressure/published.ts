@@ -15,27 +15,27 @@ const feed = { aggregate: "feed", subject: "the feed" } as const
 const feed_id = Schema.String.annotateKey(
   described("The metric whose feed it is, or `prices`, or `watchlist`."),
 )
-const at = Instant.annotateKey(described("When it was asked, RFC 3339 in UTC."))
+const at = Instant.annotateKey(described("When it was read, RFC 3339 in UTC."))
 const demo = Schema.Boolean.annotateKey(described("Whether the data was generated."))
 
 export const published = {
   metrics_ingested: {
     ...feed,
-    when: "A feed was asked and answered, whether or not it told anything new.",
+    when: "A feed was read, whether or not it had new values.",
     data: Schema.Struct({
       feed_id,
       at,
       observed: Schema.Int.annotateKey(described("Values that were not known before.")),
       revised: Schema.Int.annotateKey(described("Values that were known otherwise.")),
       newest: Schema.NullOr(CalendarDate).annotateKey(
-        described("The newest date that it told of; null where it told of none."),
+        described("Its newest date; null if it has none."),
       ),
       demo,
     }),
   },
   metric_ingest_failed: {
     ...feed,
-    when: "A feed could not be asked, or its answer not be read; what was stored stays.",
+    when: "A feed could not be read; the stored values stay.",
     data: Schema.Struct({
       feed_id,
       at,
@@ -58,7 +58,7 @@ export const published = {
   composite_withdrawn: {
     aggregate: "composite",
     subject: "the year",
-    when: "Days that had a composite have none any more, since values were corrected.",
+    when: "Days lost their composite because values were corrected.",
     data: Schema.Struct({
       dates: Schema.Array(CalendarDate).annotateKey(described("These days, in their order.")),
     }),

@@ -13,7 +13,7 @@ export const published = {
   prediction_made: {
     aggregate: "prediction",
     subject: "the SHA-256 of the image",
-    when: "Somebody was told the likeliest class of an image.",
+    when: "An image was classified.",
     data: Schema.Struct({
       node_id: Schema.String.annotateKey(described("The node that predicted it.")),
       class: Schema.String.annotateKey(described("The class, as the model's index names it.")),

@@ -215,7 +215,7 @@ export const published = {
   },
   backup_adopted: {
     ...backup,
-    when: "A snapshot was found in a repository that no record told of: it has one now.",
+    when: "A repository contained a snapshot without a record; the record was created.",
     data: Schema.Struct({ ...backup_fields, ...snapshot }),
   },
   backup_lost: {
@@ -235,7 +235,7 @@ export const published = {
   },
   backup_restore_tested: {
     ...backup,
-    when: "Some files of a backup were restored, and were as they had been.",
+    when: "Files of a backup were restored for a test and are unchanged.",
     data: Schema.Struct({
       ...backup_fields,
       files: Schema.Int.annotateKey(described("How many files were restored.")),
@@ -244,7 +244,7 @@ export const published = {
   },
   backup_restore_test_failed: {
     ...backup,
-    when: "Files of a backup could not be restored, or were not as they had been.",
+    when: "Files of a backup could not be restored for a test, or have changed.",
     data: Schema.Struct({ ...backup_fields, reason }),
   },
   restore_requested: {
@@ -300,7 +300,7 @@ export const published = {
   },
   job_cancelled: {
     ...job,
-    when: "Somebody cancelled a job; its engine may run for a moment still.",
+    when: "A caller cancelled a job; its engine may run for a moment longer.",
     data: Schema.Struct(job_fields),
   },
   job_retried: {

@@ -13,7 +13,7 @@ export const ChartState = Schema.Struct({
   /** Whether it is the initial state of its parent. */
   is_initial: Schema.Boolean,
   /** Its meaning in a sentence or two; null if its name is sufficient. */
-  told: Schema.NullOr(Schema.String),
+  description: Schema.NullOr(Schema.String),
 })
 export type ChartState = typeof ChartState.Type
 
@@ -32,11 +32,11 @@ export type ChartTransition = typeof ChartTransition.Type
 export const Chart = Schema.Struct({
   /** `<service>.<aggregate>` */
   id: Schema.String,
-  told: Schema.NullOr(Schema.String),
+  description: Schema.NullOr(Schema.String),
   kind: Kind,
   /** Parents before their children. */
   states: Schema.Array(ChartState),
-  ways: Schema.Array(ChartTransition),
+  transitions: Schema.Array(ChartTransition),
 })
 export type Chart = typeof Chart.Type
 

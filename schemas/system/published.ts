@@ -86,7 +86,7 @@ export const published = {
   },
   webhook_disabled: {
     ...webhook,
-    when: "A webhook was given up: its address is gone, or took nothing for days.",
+    when: "A webhook was disabled: its address is gone, or accepted nothing for days.",
     data: Schema.Struct({
       webhook_id,
       reason: DisableReason.annotateKey(described("Why.")),

@@ -38,13 +38,16 @@ describe("GET /v1/admin/charts", () => {
   it("returns every chart, sorted by id", async () => {
     const answer = await get(as("admin"))
     expect(answer.status).toBe(200)
-    const { charts: told } = Schema.decodeUnknownSync(ChartList)(await answer.json())
-    expect(told).toEqual(charts())
-    expect(told.map(({ id }) => id)).toEqual([...(await machines()).keys()].toSorted())
+    const { charts: response } = Schema.decodeUnknownSync(ChartList)(await answer.json())
+    expect(response).toEqual(charts())
+    expect(response.map(({ id }) => id)).toEqual([...(await machines()).keys()].toSorted())
     // Each state except initial states and regions has a sentence, as in docs/lifecycles.md.
-    const silent = told.flatMap(({ id, states }) =>
+    const silent = response.flatMap(({ id, states }) =>
       states
-        .filter(({ name, told, kind }) => told === null && name !== "absent" && kind !== "compound")
+        .filter(
+          ({ name, description, kind }) =>
+            description === null && name !== "absent" && kind !== "compound",
+        )
         .map(({ path }) => `${id} ${path}`),
     )
     expect(silent).toEqual([])
@@ -70,8 +73,8 @@ describe("a chart as data", () => {
   })
   it("has its states with paths and initial states, and its transitions", () => {
     const words = { description: "A thing.", states: { gone: "It is gone." } }
-    const { id, told, kind, states, ways } = chartData(machine, words)
-    expect([id, told, kind]).toEqual(["s.thing", "A thing.", "compound"])
+    const { id, description, kind, states, transitions } = chartData(machine, words)
+    expect([id, description, kind]).toEqual(["s.thing", "A thing.", "compound"])
     expect(states.map(({ path, parent, kind }) => `${path} in ${parent || "it"}: ${kind}`)).toEqual(
       [
         "absent in it: atomic",
@@ -89,8 +92,8 @@ describe("a chart as data", () => {
       "two.left.x",
       "two.right.z",
     ])
-    expect(states.at(-1)?.told).toBe("It is gone.")
-    expect(ways).toEqual([
+    expect(states.at(-1)?.description).toBe("It is gone.")
+    expect(transitions).toEqual([
       { from: "absent", to: "two", event: "Made", guard: "" },
       { from: "two", to: null, event: "Seen", guard: "" },
       { from: "two", to: "gone", event: "Ended", guard: "a and b" },

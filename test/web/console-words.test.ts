@@ -57,7 +57,7 @@ describe("the drawing of a chart", () => {
         ...links.flatMap(({ transitions }) => transitions),
         ...boxes.flatMap(({ self_transitions }) => self_transitions),
       ])
-      const missing = chart.ways.filter((way) => !drawn.has(way))
+      const missing = chart.transitions.filter((way) => !drawn.has(way))
       expect(missing.map(({ from, event, to }) => `${from} ${event} ${to}`)).toEqual([])
       for (const { points } of links) expect(points.length).toBeGreaterThanOrEqual(2)
     })

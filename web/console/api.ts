@@ -198,7 +198,7 @@ export interface ChartState {
   readonly parent: string
   readonly kind: "atomic" | "compound" | "parallel" | "final"
   readonly is_initial: boolean
-  readonly told: string | null
+  readonly description: string | null
 }
 
 export interface ChartTransition {
@@ -210,8 +210,8 @@ export interface ChartTransition {
 
 export interface Chart {
   readonly id: string
-  readonly told: string | null
+  readonly description: string | null
   readonly kind: ChartState["kind"]
   readonly states: readonly ChartState[]
-  readonly ways: readonly ChartTransition[]
+  readonly transitions: readonly ChartTransition[]
 }

@@ -13,7 +13,7 @@ const region_gap = 16
 
 /** Transitions of this state that stay in it. */
 const selfTransitions = (chart: Chart, path: string) =>
-  chart.ways.filter(
+  chart.transitions.filter(
     (transition) => transition.from === path && (transition.to === null || transition.to === path),
   )
 
@@ -125,7 +125,7 @@ const sideBySide = (all: readonly SizedState[]): DrawnChart => {
 /** Transitions between different children, grouped by pair of children. */
 const transitionsBetween = (chart: Chart, children: readonly ChartState[]) => {
   const pairs = new Map<string, { from: string; to: string; transitions: ChartTransition[] }>()
-  for (const transition of chart.ways) {
+  for (const transition of chart.transitions) {
     const from = childWith(children, transition.from)
     const to = transition.to === null ? undefined : childWith(children, transition.to)
     if (from === undefined || to === undefined || from === to) continue

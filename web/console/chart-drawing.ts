@@ -113,7 +113,7 @@ const boxShape = (
 ) => {
   const { state, x, y, width, height, self_transitions } = box
   const highlighted = active.has(state.path) ? " lit" : ""
-  const title = s("title", {}, state.told ?? readable(state.name))
+  const title = s("title", {}, state.description ?? readable(state.name))
   if (state.name === "absent") {
     const radius = width / 2
     return s(

@@ -88,7 +88,7 @@ export const transitionsTaken = (
   let active = before
   for (const [index, event] of events.entries()) {
     const is_last = index === events.length - 1
-    const enabled = chart.ways.filter(
+    const enabled = chart.transitions.filter(
       (transition) =>
         transition.event === event && (transition.from === "" || active.includes(transition.from)),
     )
@@ -110,4 +110,4 @@ export const transitionsTaken = (
 
 /** Descriptions of the active states, outermost first. */
 export const describedStates = (chart: Chart, active: readonly string[]): readonly ChartState[] =>
-  chart.states.filter(({ path, told }) => told !== null && active.includes(path))
+  chart.states.filter(({ path, description }) => description !== null && active.includes(path))

@@ -62,10 +62,12 @@ const chartCard = (
     h(
       "ul",
       { class: "descriptions" },
-      describedStates(chart, active).map(({ path, told }) => h("li", { "data-key": path }, told)),
+      describedStates(chart, active).map(({ path, description }) =>
+        h("li", { "data-key": path }, description),
+      ),
     ),
     chartPicture(chart, { active, transitions: taken }),
-    chart.told !== null && h("p", { class: "note" }, chart.told),
+    chart.description !== null && h("p", { class: "note" }, chart.description),
   )
 }
 
@@ -77,7 +79,7 @@ const filterPair = (name: string, value: string | undefined) =>
 const eventCard = (commit: AuditCommit, since: string | undefined) =>
   h(
     "section",
-    { class: "card told-event", "aria-labelledby": "event", "data-key": "event" },
+    { class: "card causing-event", "aria-labelledby": "event", "data-key": "event" },
     h("h2", { id: "event" }, typesOf(commit).join(", ")),
     h(
       "p",

@@ -73,8 +73,8 @@ export interface BlobReading {
   readonly data: Uint8Array | undefined
   readonly windows: () => AsyncIterableIterator<Uint8Array>
   /**
-   * Recycles a window that nobody uses any more, including the socket that sent it: its memory will
-   * be overwritten.
+   * Recycles a window that nothing uses any more, including the socket that sent it: its memory
+   * will be overwritten.
    */
   readonly recycle?: (window: Uint8Array) => void
 }

@@ -28,7 +28,7 @@ export const s3Failure = (cause: unknown): S3Failure => {
   if (name === "NoSuchBucket") return failure("missing", `has no such bucket (${summary})`)
   if (status === 404) return failure("missing", `does not have it (${summary})`)
   if (status >= 300 && status < 400) {
-    return failure("odd", `leads elsewhere, where nobody follows (${summary})`)
+    return failure("odd", `redirects to another address, which is not followed (${summary})`)
   }
   if (status < 300) return failure("odd", `gives an answer that is not S3's (${summary})`)
   return failure("odd", `answers with an error (${summary})`)

@@ -15,7 +15,10 @@ import { Forbidden } from "#schemas/system/rejection.ts"
 
 /** The charts of all kinds of aggregates, which docs/lifecycles.md draws. */
 export const ChartsGroup = HttpApiGroup.make("charts")
-  .annotate(OpenApi.Description, "Charts: which states there are, and the ways between them.")
+  .annotate(
+    OpenApi.Description,
+    "The state charts of all aggregates: their states and transitions.",
+  )
   .add(
     HttpApiEndpoint.get("list", "/v1/admin/charts", { success: ChartList, error: Forbidden })
       .annotate(OpenApi.Summary, "List the charts of all kinds of aggregates")

@@ -127,7 +127,7 @@ describe("a preflight over S3", () => {
           },
         })
         const detail = yield* failing(bucket)
-        const why = `the S3 service leads elsewhere, where nobody follows (${status}`
+        const why = `the S3 service redirects to another address, which is not followed (${status}`
         assert.isTrue(detail.startsWith(`read_write: ${why}`), detail)
       }
       assert.deepEqual(elsewhere.asked, [])

@@ -40,7 +40,7 @@ describeNats("agents over NATS", (it) => {
     Effect.gen(function* () {
       const patient = yield* end(3600)
       const failure = yield* Effect.flip(patient.offer(worker_id, order))
-      assert.include(failure.detail, "Nobody listens")
+      assert.include(failure.detail, "is not connected to the bus")
     }).pipe(Effect.timeout("5 seconds")),
   )
 

@@ -180,7 +180,7 @@ const describePast = (world: () => ConsoleWorld) =>
       expect([await lit(), await ways()]).toEqual([["provisioning_source"], ["JobAdvanced"]])
       await page.keyboard.press("Home")
       expect([await lit(), await ways()]).toEqual([["queued"], ["JobQueued"]])
-      expect(await page.locator(".told-event .pairs").textContent()).toContain("request-10")
+      expect(await page.locator(".causing-event .pairs").textContent()).toContain("request-10")
       expect(await changed.count()).toBe(6)
       await page.getByRole("button", { name: "After", exact: true }).click()
       expect(await ways()).toEqual(["JobAssigned"])
