@@ -82,7 +82,7 @@ describeNats("images of whoever conducts", (it) => {
       connection.subscribe(subject, { callback: (_, message) => void message.respond("yes") })
       yield* Effect.promise(() => connection.flush())
       const failure = yield* Effect.flip((yield* asker).image(known.name))
-      assert.include(failure.detail, "no image")
+      assert.include(failure.detail, "is not an image")
       yield* Effect.promise(() => connection.close())
     }).pipe(Effect.scoped),
   )
