@@ -14,7 +14,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs"
-import { basename, join, relative } from "node:path"
+import { basename, dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { root } from "./cache.mjs"
 
@@ -97,12 +97,13 @@ export const programOf = (entry) => {
 }
 
 /**
- * Makes `import.meta` refer to the location of the source: threads and files are found relative to
- * it.
+ * Makes `import.meta` refer to the location of the source, because files are found relative to it.
+ * Programs of threads and children, `new URL("./program.ts", import.meta.url)`, become entries of
+ * the bundle: a thread that runs a source loads Node's compiler for it, which takes 15 MB.
  */
 const origins = (folder) => ({
   name: "origins",
-  transform: (code, id) => {
+  transform(code, id) {
     if (id.includes("node_modules") || !id.startsWith(root)) return null
     const url = `new URL(${JSON.stringify(relative(folder, id))}, import.meta.url)`
     const toPath = `process.getBuiltinModule("node:url").fileURLToPath`
@@ -110,10 +111,12 @@ const origins = (folder) => ({
       "import.meta.url": `${url}.href`,
       "import.meta.dirname": `${toPath}(new URL(".", ${url}))`,
     }
-    const replaced = code.replaceAll(
-      /import\.meta\.(url|dirname)\b/g,
-      (match) => replacements[match],
-    )
+    const replaced = code
+      .replaceAll(/new URL\("(\.\/[^"]+\.ts)", import\.meta\.url\)/g, (_match, program) => {
+        const file = this.emitFile({ type: "chunk", id: join(dirname(id), program) })
+        return `new URL(import.meta.ROLLUP_FILE_URL_${file})`
+      })
+      .replaceAll(/import\.meta\.(url|dirname)\b/g, (match) => replacements[match])
     return replaced === code ? null : { code: replaced }
   },
 })
@@ -148,8 +151,15 @@ const lazySegmenter = {
 /** Removes comments: they are half of the sources, and every start would read them. */
 const comments = { jsdoc: false, annotation: false }
 
-/** Packages with native code stay outside the bundle. */
-const native = [/better-sqlite3/, /blake-hash/, /@node-rs\/crc32/, /sharp/, /onnxruntime/]
+/** Packages with native code or WebAssembly files stay outside the bundle. */
+const native = [
+  /better-sqlite3/,
+  /blake-hash/,
+  /@node-rs\/crc32/,
+  /sharp/,
+  /onnxruntime/,
+  /@tensorflow/,
+]
 
 const removeOldBundles = () => {
   const age = (name) => statSync(join(bundles, name)).mtimeMs

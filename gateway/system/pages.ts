@@ -79,12 +79,10 @@ export const takesHtml = (accept = "*/*") => {
 export const prefersHtml = (accept = "") =>
   qualityOf(accept, "text/html") > qualityOf(accept, "application/json")
 
-const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
-
 const lineOf = (built: ReadonlySet<string>) => (name: string) => {
   const page = pages.find(({ service }) => service === name)
   const is_built = page !== undefined && built.has(page.path)
-  return is_built ? `<li><a href="${page.path}">${name}</a></li>` : `<li>${escaped(name)}</li>`
+  return is_built ? `<li><a href="${page.path}">${name}</a></li>` : `<li>${name}</li>`
 }
 
 const not_built = "<p>The pages are not built here: <code>npm start</code> builds them.</p>"

@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process"
 import { X509Certificate } from "node:crypto"
 import { once } from "node:events"
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -12,57 +11,20 @@ import { Cause, Effect, Exit, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { healthService } from "#gateway/system/health.ts"
+import { certificate } from "../world/certificate.ts"
 import { as, type Served, serveHttp, startHttp, until } from "../world/http.ts"
 import { type Counts, probe } from "./probe.ts"
 
 describe("TLS with client certificates", () => {
   const folder = mkdtempSync(join(tmpdir(), "almanac-tls-"))
   const at = (name: string) => join(folder, name)
-  const openssl = (...args: ReadonlyArray<string>) =>
-    execFileSync("openssl", args, { cwd: folder, stdio: "pipe" })
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-  const authority = (name: string) =>
-    openssl(
-      "req",
-      "-x509",
-      ...key,
-      "-keyout",
-      `${name}.key`,
-      "-out",
-      `${name}.pem`,
-      "-subj",
-      `/CN=${name}`,
-      "-days",
-      "2",
-    )
   const signed = (name: string, by: string) =>
-    openssl(
-      "req",
-      "-x509",
-      ...key,
-      "-keyout",
-      `${name}.key`,
-      "-out",
-      `${name}.pem`,
-      "-subj",
-      `/CN=${name}`,
-      "-days",
-      "2",
-      "-CA",
-      `${by}.pem`,
-      "-CAkey",
-      `${by}.key`,
-      "-addext",
-      "subjectAltName=DNS:localhost,IP:127.0.0.1",
-      "-addext",
-      "basicConstraints=critical,CA:FALSE",
-    )
+    certificate({ folder, name, by, for: "DNS:localhost,IP:127.0.0.1" })
 
   let served: Served & { readonly stop: () => Promise<void> }
   let mute: Socket
   beforeAll(async () => {
-    authority("ours")
-    authority("theirs")
+    for (const name of ["ours", "theirs"]) certificate({ folder, name })
     signed("server", "ours")
     signed("client", "ours")
     signed("stranger", "theirs")
@@ -90,13 +52,13 @@ describe("TLS with client certificates", () => {
         asked.end()
       },
     )
-  const certificate = (name: string) => ({
+  const credentials = (name: string) => ({
     cert: readFileSync(at(`${name}.pem`)),
     key: readFileSync(at(`${name}.key`)),
   })
 
   it("a client certificate of our authority names the caller", async () => {
-    const { status, body } = await get(certificate("client"))
+    const { status, body } = await get(credentials("client"))
     expect(status).toBe(200)
     expect(JSON.parse(body).actor).toContain("CN=client")
   })
@@ -121,12 +83,12 @@ describe("TLS with client certificates", () => {
   })
 
   it("a token goes before a certificate", async () => {
-    const { status } = await get({ ...certificate("client"), headers: as("unknown") })
+    const { status } = await get({ ...credentials("client"), headers: as("unknown") })
     expect(status).toBe(401)
   })
 
   it("a certificate of another authority is refused", async () => {
-    await expect(get(certificate("stranger"))).rejects.toThrow()
+    await expect(get(credentials("stranger"))).rejects.toThrow()
   })
 
   it.each([
@@ -188,8 +150,7 @@ describe("TLS with client certificates", () => {
     give("client")
     await expect.poll(shown, { timeout: 10_000 }).toBe("client")
     // OpenSSL accepts a certificate with a key of another type, but then the handshake fails.
-    const rsa = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=rsa"]
-    openssl(...rsa, "-keyout", "rsa.key", "-out", "rsa.pem")
+    certificate({ folder, name: "rsa", form: ["-newkey", "rsa:2048"] })
     const failures = () => listening.logged.filter((line) => line.includes("still served")).length
     const before = failures()
     copyFileSync(at("rsa.pem"), tls.cert)

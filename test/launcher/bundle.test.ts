@@ -67,7 +67,9 @@ beforeAll(() => {
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 const startServer = async () => {
-  const server = spawn(process.execPath, ["launcher/run.mjs", "serve"], {
+  // With this flag Node refuses to run TypeScript, also in threads.
+  const command = ["--no-experimental-strip-types", "launcher/run.mjs", "serve"]
+  const server = spawn(process.execPath, command, {
     cwd: root,
     env: {
       ...process.env,
@@ -111,6 +113,12 @@ describe("the bundle", { timeout: 60_000 }, () => {
       stdout: `${join(root, "leaf.jpg")}: DemoOval___Rust, drawn\n`,
       stderr: "",
     })
+  })
+
+  it("has the programs of all threads and children", () => {
+    const folder = dirname(program())
+    const texts = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"))
+    expect(texts.flatMap((text) => text.match(/new URL\("\.\/[^"]*\.ts"/g) ?? [])).toEqual([])
   })
 
   it("leaves nothing beside it, whether a command ends well or not", () => {

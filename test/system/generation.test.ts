@@ -30,6 +30,7 @@ describe("the generations of the log", () => {
   it("are consecutive, at rising positions", () => {
     generations().when(start(2, 5)).thenEvents(started(2, 5))
     generations(started(2, 5)).when(start(3, 6)).thenEvents(started(3, 6))
+    generations().when(start(2, 1)).thenEvents(started(2, 1))
   })
 
   it("have no gaps, and do not start before the previous one", () => {

@@ -1,6 +1,8 @@
-import { describe, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { Token } from "#actors/system/token.ts"
 import { TokenIssued, TokenRevoked } from "#events/system/token.ts"
+import { publishedOf } from "#projections/published-events.ts"
+import { published } from "#projections/system/published.ts"
 import { IssueToken, RevokeToken } from "#schemas/system/token.ts"
 import { roles_max, scopes } from "#schemas/token.ts"
 import { assertStorable, everyState } from "../world/state-table.ts"
@@ -27,6 +29,36 @@ describe("an issued token", () => {
     RevokeToken: [
       { command: RevokeToken.make({}), in: { active: [revoked] }, otherwise: "svc.not_found" },
     ],
+  })
+  it("is published with the project of its grant, and without one if it has none", () => {
+    const projects = ["p", null].map((project_id) => {
+      const context = { ...grant, project_id }
+      const events = publishedOf(published, {
+        position: 1,
+        stream: "system.token.ci",
+        hash: "",
+        commit: {
+          v: 1,
+          actor: "test",
+          at: "2026-11-22T00:00:00.000Z",
+          events: [TokenIssued.make(context), revoked],
+          snapshot: { machine: 1, value: "revoked", context },
+          commands: [],
+          prev: "",
+        },
+      })
+      return events.map(({ event }) => [event.type, event.projectid ?? null])
+    })
+    expect(projects).toEqual([
+      [
+        ["token_issued", "p"],
+        ["token_revoked", "p"],
+      ],
+      [
+        ["token_issued", null],
+        ["token_revoked", null],
+      ],
+    ])
   })
   it("fits into a commit with the maximum number of grants", () => {
     const longest = "x".repeat(128)

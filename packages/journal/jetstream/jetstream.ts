@@ -60,7 +60,6 @@ import { measuringAppend } from "./metrics.ts"
 import { pace } from "./pace.ts"
 import type { AppendResult } from "./queue.ts"
 import { readMessages } from "./reader.ts"
-import { recentCommits } from "./recent-commits.ts"
 import { append_timeout_ms, type Write, writer } from "./write.ts"
 
 export interface LogOptions {
@@ -290,9 +289,8 @@ const reads = (
 ) => {
   const { link, name } = source
   const base = earlier?.generation.base ?? 0
-  const decodeOnce = recentCommits(judge)
   const readAs = (sequence: number, subject: string, data: Uint8Array, of?: MsgHdrs) =>
-    decodeOnce(positionOf(base, sequence, of), subject.slice(first.length + 1), data)
+    decode(positionOf(base, sequence, of), subject.slice(first.length + 1), data, judge)
   const entryOfMessage = ({ position, message: { subject, data, headers } }: Delivered) =>
     readAs(position, subject, data, headers)
 

@@ -15,6 +15,7 @@ import { Effect, Fiber, Logger, Redacted, Schedule, Stream, SubscriptionRef } fr
 import { ownServer } from "#adapters/bus/own-server.ts"
 import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
 import { connectBus, externalNats, type NatsServer, serversOf } from "#bus"
+import { certificate } from "../../world/certificate.ts"
 import { describeWithServer, temporaryFolder } from "../../world/programs/nats.ts"
 
 /** 10 s for operations that usually take 0.1 s. */
@@ -315,11 +316,8 @@ const foreignProcess = (conf: string) =>
   ).pipe(Effect.map(({ pid }) => pid ?? 0))
 
 const tlsServer = Effect.fnUntraced(function* (folder: string) {
-  const [cert, key, conf] = ["cert.pem", "key.pem", "tls.conf"].map((name) => join(folder, name))
-  const certificate = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-  const subject = ["-nodes", "-days", "2", "-subj", "/CN=test", "-addext"]
-  const files = ["subjectAltName=DNS:localhost", "-keyout", `${key}`, "-out", `${cert}`]
-  yield* run("openssl", [...certificate, ...subject, ...files])
+  const { cert, key } = certificate({ folder, for: "DNS:localhost" })
+  const conf = join(folder, "tls.conf")
   writeFileSync(
     `${conf}`,
     `listen: "127.0.0.1:-1"
@@ -341,10 +339,3 @@ const tlsServer = Effect.fnUntraced(function* (folder: string) {
   const { port } = new URL(JSON.parse(readFileSync(ports, "utf8")).nats[0])
   return { url: `tls://localhost:${port}`, tls: { ca_file: `${cert}` } }
 })
-
-const run = (program: string, words: ReadonlyArray<string>) =>
-  Effect.callback<void, string>((resume) => {
-    spawn(program, words, { stdio: "ignore" })
-      .once("error", (error) => resume(Effect.fail(`${error}`)))
-      .once("exit", (code) => resume(code === 0 ? Effect.void : Effect.fail(`${program} ${code}`)))
-  })

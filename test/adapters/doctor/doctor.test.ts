@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process"
 import { chmodSync, mkdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it as plain } from "@effect/vitest"
@@ -16,6 +15,7 @@ import { NatsConnection } from "#bus"
 import { type GatewayResponse, type Get, gatewayChecks } from "#cli/doctor/gateway.ts"
 import type { GenerationsOptions } from "#journal"
 import type { Settings } from "#schemas/settings.ts"
+import { certificate } from "../../world/certificate.ts"
 import { fresh, opened, written } from "../../world/log/generation-log.ts"
 import { describeNats, temporaryFolder } from "../../world/programs/nats.ts"
 import { given } from "../../world/settings-given.ts"
@@ -120,15 +120,8 @@ describe("a look at a machine", () => {
   it("knows until when a certificate is good, and whether the key is its own", () =>
     Effect.gen(function* () {
       const dir = yield* folder
-      const make = (name: string, days: number) => {
-        const [key, cert] = [join(dir, `${name}.key`), join(dir, `${name}.crt`)]
-        const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-        const to = ["-subj", "/CN=localhost", "-keyout", key, "-out", cert, "-days", `${days}`]
-        execFileSync("openssl", ["req", "-x509", ...kind, ...to], { stdio: "pipe" })
-        return { key, cert }
-      }
-      const one = make("one", 100)
-      const other = make("other", 100)
+      const one = certificate({ folder: dir, name: "one", days: 100 })
+      const other = certificate({ folder: dir, name: "other", days: 100 })
       const since = Date.now()
       const at = (tls: typeof one, ms: number) => look(settingsOf(dir, { tls }), ms)
       assert.notInclude(complaints(yield* at(one, since)).join(), "tls")

@@ -5,10 +5,10 @@ import {
   beat,
   isEnvelope,
   node,
-  Outage,
   served,
   shown,
 } from "../../world/blob-storage/cluster-served.ts"
+import { Outage } from "../../world/log/frail-log.ts"
 
 const endpoints = [
   ["POST", "/v1/cluster/join", node],

@@ -1,5 +1,4 @@
-import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
@@ -10,22 +9,12 @@ import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { refused, told } from "../../contract/feeds.ts"
 import { feedsWith, metricOf, tempFolder } from "../../world/capital-pressure/feed-given.ts"
 import { optionsAt, publisher } from "../../world/capital-pressure/publisher.ts"
+import { certificateText } from "../../world/certificate.ts"
 
 const made = mkdtempSync(join(tmpdir(), "almanac-feed-tls-"))
 afterAll(() => rmSync(made, { recursive: true }))
 
-/** A certificate that no authority has signed. */
-const selfSigned = () => {
-  const [key, cert] = [join(made, "key.pem"), join(made, "cert.pem")]
-  const subject = ["-subj", "/CN=feeds", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
-  const form = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-  const files = ["-keyout", key, "-out", cert]
-  execFileSync("openssl", ["req", "-x509", ...form, "-days", "2", ...subject, ...files], {
-    stdio: "ignore",
-  })
-  return { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") }
-}
-const tls = selfSigned()
+const tls = certificateText({ folder: made, for: "IP:127.0.0.1,DNS:localhost" })
 
 const at_stooq = { prices_source: "stooq", stooq_key: Redacted.make("key") } as const
 

@@ -1,5 +1,4 @@
 /** TLS with a private authority, named by a profile, a variable or a cloud. */
-import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:https"
 import type { AddressInfo } from "node:net"
@@ -9,29 +8,18 @@ import { assert, describe, it } from "@effect/vitest"
 import { afterAll, beforeAll } from "vitest"
 import { type AccessOptions, accessOf } from "#cli/client/access.ts"
 import { httpOf } from "#cli/client/http.ts"
+import { certificate } from "../../world/certificate.ts"
 import { endingOf } from "./scripted.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-client-tls-"))
 const at = (name: string) => join(folder, name)
 const { signal } = new AbortController()
 
-const openssl = (...args: ReadonlyArray<string>) =>
-  execFileSync("openssl", args, { cwd: folder, stdio: "pipe" })
-
-/** A key and a certificate, signed by the authority `by`, or self-signed. */
-const certificate = (name: string, by: string, more: ReadonlyArray<string>) => {
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-  const files = ["-keyout", `${name}.key`, "-out", `${name}.pem`, "-subj", `/CN=${name}`]
-  const signer = by === name ? [] : ["-CA", `${by}.pem`, "-CAkey", `${by}.key`]
-  openssl("req", "-x509", ...key, ...files, ...signer, ...more)
-}
-
 let server: Server
 let port: number
 beforeAll(async () => {
-  for (const name of ["ours", "theirs"]) certificate(name, name, [])
-  const named = ["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=CA:FALSE"]
-  certificate("server", "ours", named)
+  for (const name of ["ours", "theirs"]) certificate({ folder, name })
+  certificate({ folder, name: "server", by: "ours", for: "DNS:localhost" })
   const pem = { key: readFileSync(at("server.key")), cert: readFileSync(at("server.pem")) }
   server = createServer(pem, (_, answer) =>
     answer.writeHead(200, { "content-type": "application/json" }).end('{"id":"v1"}'),
@@ -88,7 +76,7 @@ describe("the server of a data folder", () => {
   })
 
   it("is rejected with another certificate of the same authority", async () => {
-    certificate("other", "ours", ["-addext", "basicConstraints=CA:FALSE"])
+    certificate({ folder, name: "other", by: "ours" })
     for (const name of ["other.pem", "theirs.pem"]) {
       const { ending, message } = await endingOf(askedAs(name))
       assert.equal(ending, "unreachable")

@@ -1,9 +1,9 @@
 /** Commands next to a server, when only the server was configured with its certificate. */
 import assert from "node:assert/strict"
-import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { afterAll, beforeAll, it } from "vitest"
+import { certificate } from "../../world/certificate.ts"
 import { describeWithServer } from "../../world/programs/nats.ts"
 import { cleanUp, newFolder, runVerb, type Server, startServer } from "../../world/server/server.ts"
 
@@ -15,15 +15,11 @@ describeWithServer("beside a server with TLS by its own environment", () => {
   let server: Server
   let cert: string
   beforeAll(async () => {
-    const folder = newFolder()
-    const [key, of_server] = [join(folder, "server.key"), join(folder, "server.pem")]
-    cert = of_server
-    const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-    const named = ["-subj", "/CN=localhost", "-keyout", key, "-out", cert]
-    execFileSync("openssl", ["req", "-x509", ...made, ...named], { stdio: "pipe" })
+    const files = certificate({ folder: newFolder() })
+    cert = files.cert
     server = await startServer(newFolder(), {
       ALMANAC_TLS__CERT: relative(process.cwd(), cert),
-      ALMANAC_TLS__KEY: key,
+      ALMANAC_TLS__KEY: files.key,
     })
   }, minutes_ms)
 

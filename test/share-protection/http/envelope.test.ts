@@ -3,9 +3,10 @@ import { Effect, Schema } from "effect"
 import { it } from "vitest"
 import { share_protection } from "#gateway/envelope.ts"
 import { Rejection } from "#schemas/share-protection/rejection.ts"
+import { Outage } from "../../world/log/frail-log.ts"
 import { bucket, made, policyOf, unknown_id } from "../../world/share-protection/http/given.ts"
 import { World } from "../../world/share-protection/http/ports.ts"
-import { isRefused, logged, Outage, served } from "../../world/share-protection/http/served.ts"
+import { isRefused, logged, served } from "../../world/share-protection/http/served.ts"
 
 interface Row {
   readonly code: string

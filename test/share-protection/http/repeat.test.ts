@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { Commands } from "#actors/commands.ts"
 import { createTarget } from "#actors/share-protection/requests.ts"
 import { JobId, TargetId } from "#schemas/share-protection/id.ts"
+import { Outage } from "../../world/log/frail-log.ts"
 import { fail, register, run } from "../../world/share-protection/http/course.ts"
 import {
   admin,
@@ -25,7 +26,6 @@ import {
   type Ask,
   type Client,
   isRefused,
-  Outage,
   served,
 } from "../../world/share-protection/http/served.ts"
 import { target, uuid } from "../../world/share-protection/samples.ts"

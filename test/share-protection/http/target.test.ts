@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Struct } from "effect"
 import { Log } from "#events/log.ts"
+import { Outage } from "../../world/log/frail-log.ts"
 import {
   available,
   bucket,
@@ -16,7 +17,7 @@ import {
   trust_b,
   World,
 } from "../../world/share-protection/http/ports.ts"
-import { isRefused, Outage, served } from "../../world/share-protection/http/served.ts"
+import { isRefused, served } from "../../world/share-protection/http/served.ts"
 import { secretRef } from "../../world/share-protection/samples.ts"
 
 const uuid_v7 = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/

@@ -165,6 +165,22 @@ describe("a webhook's backlog", () => {
     assert.deepEqual(backlog.cursor().open, [])
   })
 
+  it("keeps in its cursor how often an event failed while others were delivered", () => {
+    const backlog = filled("a")
+    const [item] = backlog.begin(0).items
+    if (item === undefined) assert.fail("it begins")
+    const blamed = () => backlog.cursor().open.map((open) => open.blamed)
+    fail(backlog, item, 0)
+    assert.deepEqual(blamed(), [undefined])
+    backlog.take({ sequence: 2, key: "b" })
+    const [other] = backlog.begin(1).items
+    if (other === undefined) assert.fail("the other begins")
+    backlog.succeeded(other, 1)
+    backlog.begin(hour_ms)
+    fail(backlog, item, hour_ms)
+    assert.deepEqual(blamed(), [1])
+  })
+
   it("is the same after its cursor was kept, as far as what is open goes", () => {
     const backlog = filled("a", "a", "b", "c")
     const [a, b] = backlog.begin(0).items

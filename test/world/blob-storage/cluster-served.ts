@@ -1,21 +1,20 @@
 /** ClusterService behind the gateway, on an in-memory log that can be made unavailable. */
 import { createHash, randomUUID } from "node:crypto"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Effect, Layer, type Scope } from "effect"
 import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { LiveNodes } from "#actors/blob-storage/ports/live-nodes.ts"
 import { host } from "#actors/host.ts"
-import { Log, LogUnavailable } from "#events/log.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/apis/cluster.ts"
 import { cluster } from "#gateway/blob-storage/cluster.ts"
 import { openDoor } from "#gateway/door.ts"
 import { Identity, Unauthenticated } from "#gateway/identity.ts"
 import { mount } from "#gateway/routes.ts"
 import { Transport } from "#gateway/transport.ts"
-import { logMemory } from "#journal"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { sqlite } from "#sqlite"
+import { frailLog } from "../log/frail-log.ts"
 import { temporaryFolder } from "../programs/nats.ts"
 import { given } from "../settings-given.ts"
 
@@ -58,28 +57,6 @@ const transport = Layer.succeed(
   }),
 )
 
-/** A switch that makes the log unavailable. */
-export class Outage extends Context.Service<Outage, { down: boolean }>()("test/Outage") {}
-
-const frailLog = Layer.effect(
-  Log,
-  Effect.gen(function* () {
-    const log = yield* Log
-    const outage = yield* Outage
-    const gone = new LogUnavailable({ detail: "The log is down." })
-    const unlessDown = <A, E>(effect: Effect.Effect<A, E>) =>
-      Effect.suspend(
-        (): Effect.Effect<A, E | LogUnavailable> => (outage.down ? Effect.fail(gone) : effect),
-      )
-    return Log.of({
-      ...log,
-      append: (commits) => unlessDown(log.append(commits)),
-      load: (stream) => unlessDown(log.load(stream)),
-      head: (part) => unlessDown(log.head(part)),
-    })
-  }),
-).pipe(Layer.provide(logMemory))
-
 const own = {
   node_id: "own",
   usage: Effect.succeed({ used_bytes: 2n ** 60n + 1n, blob_count: 3n }),
@@ -102,7 +79,7 @@ const services = Layer.mergeAll(
     host,
     BlobStorageModel.layer.pipe(Layer.provide(Layer.unwrap(Effect.map(temporaryFolder, sqlite)))),
   ).pipe(Layer.provideMerge(frailLog)),
-).pipe(Layer.provideMerge(Layer.sync(Outage, () => ({ down: false }))))
+)
 
 /** The fields of a node that tests read in a response. */
 export interface ShownNode {

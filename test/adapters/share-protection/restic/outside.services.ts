@@ -1,5 +1,5 @@
 /** Side effects of a real restic: its secrets, its exit, and a faulty bucket. */
-import { execFileSync, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { createHash, randomBytes } from "node:crypto"
 import { createReadStream, readdirSync, readFileSync, statSync, truncateSync } from "node:fs"
 import { open, writeFile } from "node:fs/promises"
@@ -10,6 +10,7 @@ import { Effect, Fiber, Layer, Redacted } from "effect"
 import { Engine, EngineFailed, type Repository } from "#actors/share-protection/ports/engine.ts"
 import { engineRestic, type ResticOptions } from "#adapters/share-protection/engine-restic.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
+import { certificateText } from "../../../world/certificate.ts"
 import { emptyFolder, folderOf, readTree } from "../../../world/folder.ts"
 import { temporaryFolder } from "../../../world/programs/nats.ts"
 import { describeWithRadosgw, S3 } from "../../../world/programs/radosgw.ts"
@@ -199,13 +200,16 @@ describeWithRestic("restic outside", () => {
         withRepository(
           (engine, repository, folder) =>
             Effect.gen(function* () {
-              const tls = certificate(folder)
+              const tls = certificateText({ folder, name: "s3", for: "IP:127.0.0.1" })
               const endpoint = yield* s3Front(repository.endpoint, { tls })
               const path = yield* folderOf({ "a.txt": "a" })
               const known = { ...repository, endpoint, ca_cert: tls.cert }
               yield* engine.backup(known, { path, ...nothing }, quiet)
               assert.lengthOf(yield* engine.snapshots(known), 1)
-              for (const ca_cert of [null, certificate(folder).cert]) {
+              for (const ca_cert of [
+                null,
+                certificateText({ folder, name: "s3", for: "IP:127.0.0.1" }).cert,
+              ]) {
                 const unknown = { ...known, ca_cert }
                 assert.instanceOf(yield* Effect.flip(engine.snapshots(unknown)), EngineFailed)
               }
@@ -266,13 +270,3 @@ describeWithRestic("restic outside", () => {
     })
   })
 })
-
-/** A new self-signed certificate that serves as both authority and server. */
-const certificate = (folder: string) => {
-  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")]
-  const subject = ["-subj", "/CN=s3", "-addext", "subjectAltName=IP:127.0.0.1"]
-  const request = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-  const files = ["-keyout", key, "-out", cert, "-days", "2"]
-  execFileSync("openssl", [...request, ...files, ...subject], { stdio: "ignore" })
-  return { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") }
-}

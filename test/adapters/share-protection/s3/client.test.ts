@@ -1,5 +1,4 @@
-import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
@@ -7,6 +6,7 @@ import { Deferred, Effect, Fiber, Redacted } from "effect"
 import { Buckets } from "#actors/share-protection/ports/buckets.ts"
 import { bucketsS3In } from "#adapters/share-protection/s3/buckets.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
+import { certificateText } from "../../../world/certificate.ts"
 import {
   buckets,
   failing,
@@ -112,16 +112,8 @@ describe("a certificate of S3's", () => {
   const folder = mkdtempSync(join(tmpdir(), "almanac-s3-"))
   afterAll(() => rmSync(folder, { recursive: true }))
 
-  const certificate = (name: string, alternative: string) => {
-    const [key, cert] = [join(folder, `${name}.key`), join(folder, `${name}.pem`)]
-    const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=${alternative}`]
-    const form = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    const files = ["-keyout", key, "-out", cert]
-    execFileSync("openssl", ["req", "-x509", ...form, "-days", "2", ...subject, ...files], {
-      stdio: "ignore",
-    })
-    return { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") }
-  }
+  const certificate = (name: string, alternative: string) =>
+    certificateText({ folder, name, for: alternative })
 
   it.live("is trusted by the target's own authority alone", () =>
     Effect.gen(function* () {

@@ -4,24 +4,23 @@
  * document.
  */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer, Logger, type Scope, Stream } from "effect"
+import { Context, Effect, Layer, Logger, type Scope } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { host } from "#actors/host.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { httpTransport } from "#adapters/http/transport.ts"
-import { Log, LogUnavailable } from "#events/log.ts"
 import { PolicyRules } from "#gateway/access.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { openDoor } from "#gateway/door.ts"
 import { Identity, Unauthenticated } from "#gateway/identity.ts"
 import { mount } from "#gateway/routes.ts"
 import { defaultRules } from "#gateway/share-protection/default-rules.ts"
-import { logMemory } from "#journal"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { parseRule } from "#schemas/policy-rule.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { shareProtection } from "#server/share-protection/share-protection.ts"
 import { sqlite } from "#sqlite"
+import { frailLog } from "../../log/frail-log.ts"
 import { temporaryFolder } from "../../programs/nats.ts"
 import { given } from "../../settings-given.ts"
 import { conformance } from "./conformance.ts"
@@ -62,40 +61,10 @@ const identity = Layer.succeed(
   }),
 )
 
-/** Makes the log unreachable, and sets the read model's delay for commits. */
-export class Outage extends Context.Service<Outage, { down: boolean; lag_ms: number }>()(
-  "test/Outage",
-) {}
-
-const frailLog = Layer.effect(
-  Log,
-  Effect.gen(function* () {
-    const log = yield* Log
-    const outage = yield* Outage
-    const gone = new LogUnavailable({ detail: "The log is down." })
-    const unlessDown = <A, E>(effect: Effect.Effect<A, E>) =>
-      Effect.suspend(
-        (): Effect.Effect<A, E | LogUnavailable> => (outage.down ? Effect.fail(gone) : effect),
-      )
-    return Log.of({
-      ...log,
-      append: (commits) => unlessDown(log.append(commits)),
-      load: (stream) => unlessDown(log.load(stream)),
-      tip: (stream) => unlessDown(log.tip(stream)),
-      head: (part) => unlessDown(log.head(part)),
-      follow: (part, position) =>
-        Stream.tap(log.follow(part, position), () => Effect.sleep(outage.lag_ms)),
-    })
-  }),
-).pipe(Layer.provide(logMemory))
-
 const machinery = Layer.mergeAll(
   host,
   ShareProtectionModel.layer.pipe(Layer.provide(Layer.unwrap(Effect.map(temporaryFolder, sqlite)))),
-).pipe(
-  Layer.provideMerge(frailLog),
-  Layer.provideMerge(Layer.sync(Outage, () => ({ down: false, lag_ms: 0 }))),
-)
+).pipe(Layer.provideMerge(frailLog))
 
 /** Lines logged in this file's process, newest last. */
 export const logged: Array<string> = []
