@@ -347,6 +347,13 @@ describePostgres("SQLite and PostgreSQL", () => {
             yield* answer(what, (db) => listEvents(db, filter, { order, limit: 5, marker }))
           }
         }
+        // The last page has no marker, even if it is full.
+        const asked = { aggregate: "backup" }
+        const page = (limit: number) =>
+          answer(`limit ${limit}`, (db) => listEvents(db, asked, { order: "asc", limit }))
+        const { events } = yield* page(1000)
+        assert.isUndefined((yield* page(events.length)).next_marker)
+        assert.isDefined((yield* page(events.length - 1)).next_marker)
         // Commits that no release wrote; the first of them was acknowledged.
         const next = log.length + 1
         const nonsense = (position: number): Entry => ({

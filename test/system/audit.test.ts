@@ -191,16 +191,6 @@ describe("GET /v1/admin/audit", () => {
     ),
   )
 
-  it.live("have no next marker on the last page, also if it is full", () =>
-    withAudit(({ page }) =>
-      promised(async () => {
-        assert.isDefined((await page("limit=4")).next_marker)
-        assert.isUndefined((await page("limit=5")).next_marker)
-        assert.isUndefined((await page("limit=6")).next_marker)
-      }),
-    ),
-  )
-
   it.live("takes a marker of an event that is not among those asked for", () =>
     withAudit(({ positions }) =>
       promised(async () => {

@@ -15,7 +15,7 @@ describeWithServer("beside a server with TLS by its own environment", () => {
   let server: Server
   let cert: string
   beforeAll(async () => {
-    const files = certificate({ folder: newFolder() })
+    const files = certificate({ folder: newFolder(), name: "server" })
     cert = files.cert
     server = await startServer(newFolder(), {
       ALMANAC_TLS__CERT: relative(process.cwd(), cert),
