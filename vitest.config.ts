@@ -1,6 +1,8 @@
 import { availableParallelism } from "node:os"
 
 import { defineConfig } from "vitest/config"
+// Each test file has a process of its own, which would compile the same libraries again.
+import "./launcher/compile-cache.mjs"
 
 // Real servers start in tests: what hangs is told apart from what is slow on a busy machine.
 const timeouts = {

@@ -5,5 +5,5 @@ import { compileCache } from "./cache.mjs"
 const folder = compileCache()
 // Missing before Node 22. If the folder is not writable, starts are only slower.
 module.enableCompileCache?.(folder)
-// Threads, which run the sources, and child processes read the folder from the environment.
+// Threads and child processes read the folder from the environment.
 process.env.NODE_COMPILE_CACHE ??= folder

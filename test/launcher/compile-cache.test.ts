@@ -1,4 +1,4 @@
-/** The compile cache also works for threads, which run the sources. */
+/** The compile cache also works for threads. */
 import { execFileSync } from "node:child_process"
 import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
