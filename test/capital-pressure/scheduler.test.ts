@@ -222,15 +222,14 @@ describe("a command as a child process", () => {
         require("fs").writeFileSync(process.argv[1], String(process.pid))
         setInterval(() => {}, 1000)`
       const fiber = yield* Effect.forkChild(runChild(script(code, file)))
+      // The file is empty for a moment.
       const pid = yield* Effect.promise(() =>
-        until(
-          "the child to be there",
-          10_000,
-          () => existsSync(file) && readFileSync(file, "utf8"),
+        until("the child to be there", 10_000, () =>
+          existsSync(file) ? Number(readFileSync(file, "utf8")) || undefined : undefined,
         ),
       )
       yield* Fiber.interrupt(fiber)
-      assert.throws(() => process.kill(Number(pid), 0), /ESRCH/)
+      assert.throws(() => process.kill(pid, 0), /ESRCH/)
     }).pipe(Effect.scoped),
   )
 

@@ -334,7 +334,7 @@ const tlsServer = Effect.fnUntraced(function* (folder: string) {
   const ports = join(folder, `nats-server_${server.pid}.ports`)
   yield* until(
     "the server is ready",
-    Effect.sync(() => existsSync(ports)),
+    Effect.sync(() => existsSync(ports) && readFileSync(ports, "utf8").endsWith("}")),
   )
   const { port } = new URL(JSON.parse(readFileSync(ports, "utf8")).nats[0])
   return { url: `tls://localhost:${port}`, tls: { ca_file: `${cert}` } }
