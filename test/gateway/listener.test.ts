@@ -150,7 +150,7 @@ describe("TLS with client certificates", () => {
     give("client")
     await expect.poll(shown, { timeout: 10_000 }).toBe("client")
     // OpenSSL accepts a certificate with a key of another type, but then the handshake fails.
-    certificate({ folder, name: "rsa", form: ["-newkey", "rsa:2048"] })
+    certificate({ folder, name: "rsa", key_options: ["-newkey", "rsa:2048"] })
     const failures = () => listening.logged.filter((line) => line.includes("still served")).length
     const before = failures()
     copyFileSync(at("rsa.pem"), tls.cert)

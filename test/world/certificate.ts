@@ -14,8 +14,8 @@ export interface CertificateOptions {
   readonly for?: string
   /** Default: 2. */
   readonly days?: number
-  /** openssl's options for the key. Default: an elliptic curve. */
-  readonly form?: ReadonlyArray<string>
+  /** Default: an elliptic curve. */
+  readonly key_options?: ReadonlyArray<string>
 }
 
 export interface CertificateFiles {
@@ -27,9 +27,20 @@ const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
 
 /** Makes a private key and its certificate, and returns the paths of the two files. */
 export const certificate = (options: CertificateOptions): CertificateFiles => {
-  const { folder, name = "localhost", by, days = 2, form = curve } = options
+  const { folder, name = "localhost", by, days = 2, key_options = curve } = options
   const [key, cert] = [join(folder, `${name}.key`), join(folder, `${name}.pem`)]
-  const args = ["req", "-x509", ...form, "-nodes", "-days", `${days}`, "-keyout", key, "-out", cert]
+  const args = [
+    "req",
+    "-x509",
+    ...key_options,
+    "-nodes",
+    "-days",
+    `${days}`,
+    "-keyout",
+    key,
+    "-out",
+    cert,
+  ]
   const names = options.for === undefined ? [] : ["-addext", `subjectAltName=${options.for}`]
   const signer =
     by === undefined

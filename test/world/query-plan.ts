@@ -25,6 +25,19 @@ export const detailsOf = (
     .all(...parameters)
     .map(({ detail }) => detail)
 
+const kyselyDatabase = (database: Sqlite.Database): SqliteDatabase => ({
+  close: () => database.close(),
+  prepare: (sql) => {
+    const statement = database.prepare<Array<unknown>>(sql)
+    return {
+      reader: statement.reader,
+      all: (parameters) => statement.all(...parameters),
+      run: (parameters) => statement.run(...parameters),
+      iterate: (parameters) => statement.iterate(...parameters),
+    }
+  },
+})
+
 /** The query plans of the statements that `list` runs. */
 export const planOf = async <Tables>(
   blueprint: Blueprint<Tables>,
@@ -33,8 +46,7 @@ export const planOf = async <Tables>(
   const database = emptyDatabase(blueprint)
   const queries: Array<CompiledQuery> = []
   const db = new Kysely<Tables>({
-    // better-sqlite3 has the type that Kysely needs, except for the narrower `iterate`.
-    dialect: new SqliteDialect({ database: database as unknown as SqliteDatabase }),
+    dialect: new SqliteDialect({ database: kyselyDatabase(database) }),
     log: ({ query }) => {
       queries.push(query)
     },

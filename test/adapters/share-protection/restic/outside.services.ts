@@ -200,16 +200,13 @@ describeWithRestic("restic outside", () => {
         withRepository(
           (engine, repository, folder) =>
             Effect.gen(function* () {
-              const tls = certificateText({ folder, name: "s3", for: "IP:127.0.0.1" })
+              const tls = certificateOf(folder)
               const endpoint = yield* s3Front(repository.endpoint, { tls })
               const path = yield* folderOf({ "a.txt": "a" })
               const known = { ...repository, endpoint, ca_cert: tls.cert }
               yield* engine.backup(known, { path, ...nothing }, quiet)
               assert.lengthOf(yield* engine.snapshots(known), 1)
-              for (const ca_cert of [
-                null,
-                certificateText({ folder, name: "s3", for: "IP:127.0.0.1" }).cert,
-              ]) {
+              for (const ca_cert of [null, certificateOf(folder).cert]) {
                 const unknown = { ...known, ca_cert }
                 assert.instanceOf(yield* Effect.flip(engine.snapshots(unknown)), EngineFailed)
               }
@@ -270,3 +267,6 @@ describeWithRestic("restic outside", () => {
     })
   })
 })
+
+const certificateOf = (folder: string) =>
+  certificateText({ folder, name: "s3", for: "IP:127.0.0.1" })
