@@ -1,7 +1,7 @@
 /**
  * Previews of a retention: which of a policy's backups it would keep. Nothing is changed.
  *
- * Source: beyond the document; docs/decisions/0066-beyond.md.
+ * Source: beyond the document; docs/decisions/0066-restore-plans-and-undelete.md.
  */
 import { Effect } from "effect"
 import { retain } from "#actors/share-protection/processes/retention.ts"

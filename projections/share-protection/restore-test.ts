@@ -1,7 +1,7 @@
 /**
  * Restore tests: the last verified backup of each share, and failures since then.
  *
- * Source: beyond the document; docs/decisions/0066-beyond.md.
+ * Source: beyond the document; docs/decisions/0066-restore-plans-and-undelete.md.
  */
 import { Schema, Struct } from "effect"
 import { BackupEvent } from "#events/share-protection/backup.ts"

@@ -74,15 +74,6 @@ describe("the tree", () => {
     const wanted = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"]
     expect(wanted.filter((path) => textOf(path) === "")).toEqual([])
   })
-
-  it("numbers its decisions once, and each has its three parts", () => {
-    const decisions = tree.filter(({ path }) => path.startsWith("docs/decisions/"))
-    const numbers = decisions.map(({ path }) => path.slice("docs/decisions/".length).slice(0, 4))
-    expect(numbers).toEqual([...new Set(numbers)])
-    const parts = ["## Context", "## Decision", "## Consequences"]
-    const short = decisions.filter(({ text }) => !parts.every((part) => text.includes(part)))
-    expect(short.map(({ path }) => path)).toEqual([])
-  })
 })
 
 describe("the packages", () => {

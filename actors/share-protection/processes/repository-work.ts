@@ -3,7 +3,7 @@
  * format upgrade, undelete and restore test.
  *
  * Source: document 2 §3 Backup, §8 conductor.maintenance_interval_seconds; beyond the document:
- * docs/decisions/0066-beyond.md.
+ * docs/decisions/0066-restore-plans-and-undelete.md.
  */
 import { DateTime, Effect, FileSystem } from "effect"
 import {

@@ -5,7 +5,7 @@
  * Tests are spread over the interval, and only a few run at a time. A test takes a worker's slot,
  * but never blocks a backup of the repository.
  *
- * Source: beyond the document; docs/decisions/0066-beyond.md.
+ * Source: beyond the document; docs/decisions/0066-restore-plans-and-undelete.md.
  */
 import { DateTime } from "effect"
 import type { Caused, Due } from "#actors/process.ts"
