@@ -2,7 +2,7 @@
  * The house rules that a machine can check, as data. Each rule has an example that violates it, so
  * that a rule that no longer finds anything is noticed. Source: CONTRIBUTING.md.
  */
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { importsOf, linesWith, root, type TreeFile, withoutComments } from "./tree.ts"
 
@@ -132,10 +132,36 @@ const serviceProblems = ({ path, text }: TreeFile) => {
   })
 }
 
-const linkProblems = ({ path, text }: TreeFile) =>
-  [...text.matchAll(/\]\((?!\w+:|#)([^)#\s]+)/g)].flatMap(([, target = ""]) =>
-    existsSync(join(root, dirname(path), target)) ? [] : [`the link to ${target} leads nowhere`],
-  )
+/** A heading's anchor, as GitHub makes it. */
+const anchorOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/\]\([^)]*\)|[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(/\s/g, "-")
+
+const anchorsOf = (text: string) =>
+  [...text.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading))
+
+/** The links of a page to files and headings of ours. Links to other hosts are not followed. */
+const linksOf = ({ path, text }: TreeFile) =>
+  [...text.matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].map(([, target = "", anchor]) => ({
+    target,
+    anchor,
+    file: target === "" ? join(root, path) : join(root, dirname(path), target),
+  }))
+
+const linkProblems = (page: TreeFile) =>
+  linksOf(page)
+    .filter(({ target, file }) => target !== "" && !existsSync(file))
+    .map(({ target }) => `the link to ${target} leads nowhere`)
+
+const anchorProblems = (page: TreeFile) =>
+  linksOf(page).flatMap(({ target, anchor, file }) => {
+    if (anchor === undefined || !file.endsWith(".md") || !existsSync(file)) return []
+    const headings = anchorsOf(target === "" ? page.text : readFileSync(file, "utf8"))
+    return headings.includes(anchor) ? [] : [`${target} has no heading #${anchor}`]
+  })
 
 const titles = (text: string) => text.replaceAll(/^```[\s\S]*?^```/gm, "").match(/^# .+$/gm) ?? []
 
@@ -359,5 +385,11 @@ export const rules: ReadonlyArray<Rule> = [
     files: /\.md$/,
     problems: linkProblems,
     broken: { path: "a.md", text: "[gone](docs/gone.md)\n" },
+  },
+  {
+    name: "links between documents name a heading that exists",
+    files: /\.md$/,
+    problems: anchorProblems,
+    broken: { path: "README.md", text: "# A\n\n[gone](#b)\n" },
   },
 ]

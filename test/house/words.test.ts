@@ -1,0 +1,65 @@
+/** The style check: prose and names in plain English. Source: CONTRIBUTING.md, Language. */
+import { describe, expect, it } from "vitest"
+import { passagesOf } from "./prose.ts"
+import { readTree, type TreeFile, withoutComments } from "./tree.ts"
+import { private_names, word_rules } from "./words.ts"
+
+/** Recorded responses, and the rules' own examples. */
+const is_exempt = /^test\/(house\/(words|rules)|golden\/)|\.json$|^LICENSE$/
+
+/** Their comments count; their titles and data are no messages. */
+const is_test = /(^|\/)test\/|^bench\//
+
+/** Areas that are not rewritten yet; the list only shrinks. */
+const not_yet = new RegExp(
+  "^(CHANGELOG|actors|adapters|bench|cli|deploy|docs|events|gateway|nats|packages|projections|" +
+    "schemas|server|test|vitest|web)",
+)
+
+const tree = readTree().filter(({ path }) => !is_exempt.test(path))
+
+const problemsOf = (file: TreeFile) =>
+  passagesOf(file).flatMap(({ kind, line, text }) => {
+    if (kind === "message" && is_test.test(file.path)) return []
+    return word_rules
+      .filter(({ pattern, kinds }) => (!kinds || kinds.includes(kind)) && pattern.test(text))
+      .map(({ pattern, use }) => {
+        const found = pattern.exec(text)?.[0].trim()
+        return `${file.path}:${line}: "${found}": write ${use} (${text.slice(0, 120)})`
+      })
+  })
+
+describe("the words", () => {
+  it("are plain English in documents, comments, messages and pages", () => {
+    expect(tree.filter(({ path }) => !not_yet.test(path)).flatMap(problemsOf)).toEqual([])
+  })
+
+  it("are the field's terms in names", () => {
+    const found = tree
+      .filter(({ path }) => /\.(ts|mts|mjs)$/.test(path) && !is_test.test(path))
+      .flatMap(({ path, text }) =>
+        withoutComments(text)
+          .replaceAll(/"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g, '""')
+          .split("\n")
+          .flatMap((line, index) => {
+            const name = private_names.exec(line)?.[0]
+            return name === undefined ? [] : [`${path}:${index + 1}: ${name}`]
+          }),
+      )
+    expect(found).toEqual([])
+  })
+})
+
+describe("each rule of words", () => {
+  for (const { pattern, finds, permits } of word_rules) {
+    it(`finds "${finds}"`, () => {
+      expect(finds).toMatch(pattern)
+      if (permits !== undefined) expect(permits).not.toMatch(pattern)
+    })
+  }
+
+  it("reads every kind of prose", () => {
+    const kinds = new Set(tree.flatMap(passagesOf).map(({ kind }) => kind))
+    expect([...kinds].toSorted()).toEqual(["comment", "document", "message", "page"])
+  })
+})
