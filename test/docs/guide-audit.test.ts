@@ -1,5 +1,5 @@
 /**
- * Runs the commands of docs/guide-audit.md about the past, as a newcomer does, on a server that has
+ * Runs the commands of docs/guide-audit.md about earlier states, as a newcomer does, on a server that has
  * just started. `test/cli/audit.test.ts` covers its other commands.
  */
 import { afterAll, assert, it } from "vitest"
@@ -7,7 +7,7 @@ import { describeWithServer } from "../world/programs/nats.ts"
 import { cleanUp, newFolder, startServer } from "../world/server/server.ts"
 import { commandsIn, guideText, walk } from "./guide.ts"
 
-const [, section = ""] = guideText("guide-audit.md").split("## What it looked like then")
+const [, section = ""] = guideText("guide-audit.md").split("## Show an earlier state")
 const commands = commandsIn(section.split("\n## ")[0] ?? "")
 const walk_ms_max = 120_000
 
@@ -15,7 +15,7 @@ afterAll(cleanUp)
 
 describeWithServer("docs/guide-audit.md", () => {
   it(
-    "shows what a server looked like that nobody has used yet",
+    "shows the state of a server that nobody has used yet",
     async () => {
       const data_dir = newFolder()
       const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })

@@ -29,8 +29,8 @@ describeWithRadosgw("docs/guide-share-protection.md", () => {
         ALMANAC_DATA_DIR: folder,
       })
       assert.equal(code, 0, said)
-      for (const line of [/^available$/m, /^It is back, in a new share$/m]) assert.match(said, line)
-      assert.match(said, /^The share is as it was$/m)
+      for (const line of [/^available$/m, /^Restored to a new share$/m]) assert.match(said, line)
+      assert.match(said, /^Restored in place$/m)
       assert.match(said, /"deleted":1|deleted: 1/)
       s3.child.kill("SIGINT")
       await s3.ended
