@@ -1,6 +1,6 @@
 /**
- * Runs the commands of docs/guide-audit.md about earlier states, as a newcomer does, on a server that has
- * just started. `test/cli/audit.test.ts` covers its other commands.
+ * Runs the commands of docs/guide-audit.md about earlier states, as a newcomer does, on a server
+ * that has just started. `test/cli/audit.test.ts` covers its other commands.
  */
 import { afterAll, assert, it } from "vitest"
 import { describeWithServer } from "../world/programs/nats.ts"

@@ -50,7 +50,7 @@ describe("docs/guide-scale-out.md", () => {
     expect(Redacted.value(settings.database.password)).toBe("s3cret")
   })
 
-  it("tells of every role", () => {
+  it("describes every role", () => {
     for (const role of roles) expect(guide).toContain(`\n| \`${role}\``)
   })
 })
