@@ -105,7 +105,7 @@ const looked = (resolve: Resolve, all: boolean) =>
   })
 
 describe("a name", () => {
-  it("is what it means once: only allowed addresses of it are connected to", async () => {
+  it("is resolved once: only its allowed addresses are connected to", async () => {
     const resolve = rebinding(["8.8.8.8", "127.0.0.1"], ["10.0.0.1", "1.1.1.1"], ["127.0.0.1"])
     assert.deepEqual(await looked(resolve, true), [{ address: "8.8.8.8", family: 4 }])
     assert.equal(await looked(resolve, false), "1.1.1.1")

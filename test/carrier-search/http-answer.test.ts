@@ -189,7 +189,7 @@ describe("a registry that does not answer for each number", () => {
 })
 
 describe("a search as CSV", () => {
-  it("is a table with a header, to be saved", async () => {
+  it("is a table with a header, as an attachment", async () => {
     served.script.namesOf = (mc) => [mc === 1 ? 'A, "B"' : "=1+1"]
     const answer = await search(1, 2, "text/csv")
     expect(answer.headers.get("content-type")).toBe("text/csv; charset=utf-8")

@@ -194,7 +194,7 @@ describe("X-Auth-Token", () => {
     },
   )
 
-  it("decides alone: identity headers of the request say nothing", async () => {
+  it("is the only credential: identity headers of the request are ignored", async () => {
     const claims = {
       "x-roles": "member,admin",
       "x-project-id": "p1",
@@ -227,7 +227,7 @@ describe("a 401", () => {
     expect(answer.headers.get("www-authenticate")).toMatch(`Keystone uri="${uri}", Bearer `)
   })
 
-  it("repeats no Host that is none", async () => {
+  it("does not repeat an invalid Host", async () => {
     const answer = await served.raw(
       'GET /v1/ruled/tenant HTTP/1.1\r\nHost: a"; b="c\r\nConnection: close\r\n\r\n',
     )

@@ -49,7 +49,7 @@ describe("connections of one address", () => {
     await served.stop()
   })
 
-  it("beyond its own are 503, and say why", async () => {
+  it("beyond its limit are 503, with the reason", async () => {
     const text = await asked(await dial(served, one))
     expect(text).toMatch(/^HTTP\/1\.1 503 [\s\S]*from this address/)
     expect(text).toMatch(/retry-after: 1/i)
@@ -58,7 +58,7 @@ describe("connections of one address", () => {
     expect(waiting).toMatch(/^HTTP\/1\.1 503 /)
   })
 
-  it("leave others theirs, and unlimited addresses as many as they like", async () => {
+  it("leave room for others, and unlimited addresses have no limit", async () => {
     expect(await asked(await dial(served, "127.0.0.3"))).toMatch(/^HTTP\/1\.1 200 /)
     for (let n = 0; n < 2 * own_max; n++) await dial(served, "127.0.0.1")
     expect(await asked(await dial(served, "127.0.0.1"))).toMatch(/^HTTP\/1\.1 200 /)
@@ -84,7 +84,7 @@ describe("the share of an address", () => {
     expect(admit("2001:db8:0:1::1", 1)).toBe("served")
   })
 
-  it("leaves some of all connections to unlimited addresses alone", () => {
+  it("reserves some of all connections for unlimited addresses", () => {
     const { admit } = connectionShares(api, 1600)
     expect(admit("192.0.2.1", 1536)).toBe("served")
     expect(admit("192.0.2.1", 1537)).toBe("excess")

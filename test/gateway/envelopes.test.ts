@@ -131,7 +131,7 @@ describe.each(bases)("below %s", (base) => {
     await expectEnvelope(base, 403, answer)
   })
 
-  it("an endpoint that says nothing of access is the operators' alone", async () => {
+  it("an endpoint without a declared access is for operators only", async () => {
     await expectEnvelope(base, 403, await served.fetch(`${base}/locked`, { headers: as("writer") }))
     expect((await served.fetch(`${base}/locked`, { headers: as("admin") })).status).toBe(200)
   })
@@ -145,7 +145,7 @@ describe.each(bases)("below %s", (base) => {
     await expectEnvelope(base, 413, await served.fetch(`${base}/echo`, post(text)))
   })
 
-  it("a body that grows too large without saying so is 413", async () => {
+  it("a body that grows too large without a declared length is 413", async () => {
     const chunk = "x".repeat(body_bytes_max).toString()
     const answer = await served.raw(
       `POST ${base}/echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`,

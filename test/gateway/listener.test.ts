@@ -87,7 +87,7 @@ describe("TLS with client certificates", () => {
     expect(status).toBe(401)
   })
 
-  it("a certificate of another authority is refused", async () => {
+  it("a certificate of another authority is rejected", async () => {
     await expect(get(credentials("stranger"))).rejects.toThrow()
   })
 
@@ -241,7 +241,7 @@ describe("more connections than the listener takes", () => {
     expect(await figure("almanac_http_connections")).toBeGreaterThanOrEqual(3)
   })
 
-  it("are answered what watches the process, once each, and what nodes ask", async () => {
+  it("serve only probes, once each, and requests of nodes", async () => {
     const answer = await served.fetch("/livez?a")
     expect([answer.status, answer.headers.get("connection")]).toEqual([200, "close"])
     expect(await (await served.fetch("/internal/v1/x")).text()).toBe("a node")

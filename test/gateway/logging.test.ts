@@ -39,7 +39,7 @@ describe("logs", () => {
     expect(line).toContain("\u001b[32mINFO \u001b[0m Ready port=1\n")
   })
 
-  it("show control characters as escapes: nobody's text forges or hides a line", async () => {
+  it("show control characters as escapes: no text can forge or hide a line", async () => {
     const forged = "x\r\n12:00:00.000 INFO  All is well\u001b[2J\u0000\u009b"
     const effect = Effect.annotateLogs(Effect.logWarning(forged), { path: forged })
     const [line = ""] = await logged(true, effect)
@@ -78,7 +78,7 @@ describe("logs", () => {
     expect(lines.map((line) => JSON.parse(line).message)).toEqual(["shown"])
   })
 
-  it("never show what is redacted, nor credentials in a text", async () => {
+  it("never show redacted values, nor credentials in a text", async () => {
     const secret = Redacted.make("hunter2hunter2")
     const [line = ""] = await logged(false, Effect.logInfo("got", { secret }))
     expect(line).not.toContain("hunter2")

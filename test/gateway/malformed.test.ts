@@ -172,7 +172,7 @@ describe("requests on one connection", () => {
     expect(statuses(answer)).toEqual(["HTTP/1.1 200", "HTTP/1.1 404", "HTTP/1.1 200"])
   })
 
-  it("a refused body does not become the next request", async () => {
+  it("a rejected body does not become the next request", async () => {
     const hidden = "DELETE /v1/blobs/item/00 HTTP/1.1\r\nHost: a\r\n\r\n"
     const answer = await served.raw(
       "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\n",
@@ -209,7 +209,7 @@ describe("requests on one connection", () => {
 })
 
 describe("slow and vanishing clients", () => {
-  it("a body that stops coming is 504 after the deadline", async () => {
+  it("a body that stalls is 504 after the deadline", async () => {
     const answer = await served.raw(
       "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n",
       "Content-Length: 30\r\n\r\n{",

@@ -83,7 +83,7 @@ const get = async (path: string, headers: Readonly<Record<string, string>> = {})
 }
 
 describe("/", () => {
-  it("is the page for browsers, under a strict policy", async () => {
+  it("is the page for browsers, with a strict policy", async () => {
     const { status, headers, bytes } = await get("/", browser)
     expect([status, bytes.toString()]).toEqual([200, index])
     expect(headers).toMatchObject({

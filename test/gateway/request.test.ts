@@ -153,7 +153,7 @@ describe("the rate limit", () => {
     expect(take("a", 50_000, rate)).toBe(1)
   })
 
-  it("remembers a bounded number of callers", () => {
+  it("stores a bounded number of callers", () => {
     const take = rateLimiter()
     const rate = { rate_limit_per_second: 1, rate_limit_burst: 1 }
     take("first", 0, rate)

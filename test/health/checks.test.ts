@@ -25,7 +25,7 @@ const lines = (all: ReadonlyArray<Finding>) =>
 const well = (name: string) => promiseCheck(name, async () => ok(name, "well"))
 
 describe("checks", () => {
-  it.effect("hide no other, whatever becomes of one", () =>
+  it.effect("do not affect each other, however one fails", () =>
     Effect.gen(function* () {
       const checks: ReadonlyArray<Check> = [
         well("first"),
@@ -166,7 +166,7 @@ describe("the settings of a running server", () => {
     JSON.stringify(exportSettings(server)),
   )
 
-  it("tell no secret, and files by their whole names", () => {
+  it("contain no secret, and have absolute paths", () => {
     assert.notInclude(JSON.stringify(running), "hunter2")
     assert.deepEqual(running.secrets, ["nats.password"])
     assert.equal(running.values["tls.cert"], join(process.cwd(), "certs/server.pem"))

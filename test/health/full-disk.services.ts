@@ -81,5 +81,5 @@ const recovers = async (dir: string) => {
 }
 
 describeWithSmallDisk("a log on a disk that was full", disk_bytes, (disk) => {
-  it("takes commands again once there is room, nothing lost", () => recovers(disk), minutes_ms)
+  it("accepts commands again once there is space, without loss", () => recovers(disk), minutes_ms)
 })

@@ -15,7 +15,7 @@ const restart_ms_max = 30_000
 
 describeWithServer("a nats-server that hangs", () => {
   it.live(
-    "is started again, and one that stands still for a moment is not",
+    "is restarted, but not after a short pause",
     () =>
       Effect.gen(function* () {
         const lines: Array<string> = []

@@ -85,7 +85,7 @@ describeWithServer("a server of which parts stand", () => {
   afterAll(cleanUp)
 
   it(
-    "is judged by the settings that it runs with, each check alone",
+    "is judged by its own settings, each check alone",
     async () => {
       // The command's own settings are wrong for every check of doctor.
       const wrong = {
@@ -119,7 +119,7 @@ describeWithServer("a server of which parts stand", () => {
   )
 
   it(
-    "is not ready, says which part stands and why, and is ready again afterwards",
+    "is not ready, names the blocked part and the reason, and is ready again afterwards",
     async () => {
       assert.equal((await readyOf(server)).status, 200)
       await limitEvents(server, 10)

@@ -102,7 +102,7 @@ const found = Effect.gen(function* () {
 
 describeWithServer("a log that lost commits on disk", () => {
   it.live(
-    "is read-only, and names every position that is missing",
+    "is read-only, and names every missing position",
     () =>
       Effect.gen(function* () {
         const folder = yield* temporaryFolder

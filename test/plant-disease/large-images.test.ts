@@ -14,7 +14,7 @@ import { imageOf } from "./predicting.ts"
 const kept_bytes_max = 300 * 2 ** 20
 
 describe("images of 7000 by 7000", () => {
-  it("leave their memory when they are predicted", () => {
+  it("release their memory after their prediction", () => {
     const child = join(import.meta.dirname, "hold-large-images.ts")
     const { stdout, stderr } = spawnSync(process.execPath, [child], { encoding: "utf8" })
     assert.isNotEmpty(stdout, stderr)
@@ -64,7 +64,7 @@ const from = (address: string, caller = anonymous) =>
   })
 
 describe("the budget of pixels", () => {
-  it.effect("leaves others half of it, and operators an image more", () =>
+  it.effect("leaves others half of it, and operators one more image", () =>
     Effect.gen(function* () {
       const image = Uint8Array.from(
         yield* Effect.promise(() => imageOf("red", 100, 100).png().toBuffer()),

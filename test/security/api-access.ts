@@ -121,13 +121,13 @@ const otherThan = async (
 }
 
 const whoMay = (world: () => World) => {
-  it("asks everybody who they are, but on the paths of an explicit list", () => {
+  it("requires authentication on every path except an explicit list", () => {
     const { operations } = world().document
     expect(operations.filter(isOpen).map(nameOf).toSorted()).toEqual(open.toSorted())
     expect(operations.length).toBeGreaterThan(90)
   })
 
-  it("asks for the scopes and roles of a table, or what a policy rule says", () => {
+  it("requires the scopes and roles of a table, or a policy rule", () => {
     const asked = world().document.operations.filter((one) => !isOpen(one) && !isRuled(one))
     const told = asked.map((one) => [nameOf(one), wanted(one)])
     const right = asked.map(nameOf).map((name) => {
@@ -136,7 +136,7 @@ const whoMay = (world: () => World) => {
     expect(told).toEqual(right)
   })
 
-  it("401: each operation without a token, and with one that proves nothing", async () => {
+  it("401: each operation without a token, and with an invalid one", async () => {
     const closed = world().document.operations.filter((one) => !isOpen(one))
     expect(await otherThan(world(), 401, closed, () => "")).toEqual([])
     for (const [name, token] of Object.entries(worthless)) {
@@ -144,7 +144,7 @@ const whoMay = (world: () => World) => {
     }
   })
 
-  it("403: each operation with a token that has everything but what it asks for", async () => {
+  it("403: each operation with a token that has everything except what it requires", async () => {
     const { operations } = world().document
     const guarded = operations.filter((one) => wanted(one).length > 0)
     expect(guarded.length).toBeGreaterThan(20)
@@ -186,7 +186,7 @@ const wrongCaching = (operation: Operation, status: number, headers: IncomingHtt
 }
 
 const whatIsKept = (world: () => World) =>
-  it("no-store, or private with an ETag, and Vary: each operation that is not open", async () => {
+  it("no-store, or private with an ETag, and Vary: each operation that is not public", async () => {
     const { server, document } = world()
     const wrong: Array<string> = []
     let succeeded = 0
@@ -209,7 +209,7 @@ const command_bytes_max = 64 * 1024
 const carries_bytes = new Set(["PUT /v1/blobs", "POST /v2/models/{name}/infer"])
 
 const howMuch = (world: () => World) =>
-  it("413: each operation that takes a command in JSON, beyond 64 KiB", async () => {
+  it("413: each operation that accepts a command in JSON, beyond 64 KiB", async () => {
     const { server, document } = world()
     const commands = document.operations.filter((one) => {
       const takes_json = one.requestBody?.content?.["application/json"] !== undefined
@@ -273,7 +273,7 @@ export const everyOperation = (shape: "A" | "B", runs: number) => {
   whatIsKept(world)
   howMuch(world)
 
-  it("405 or 501: each other method of each path, with those that it has", async () => {
+  it("405 or 501: each other method of each path, with the allowed ones", async () => {
     const wrong: Array<string> = []
     for (const path of new Set(world().document.operations.map(({ path }) => path))) {
       for (const method of methods) {
@@ -285,7 +285,7 @@ export const everyOperation = (shape: "A" | "B", runs: number) => {
   })
 
   it(
-    "is never answered 500, otherwise than it says, or not at all, whatever is sent",
+    "never returns 500 or an undocumented response, and never hangs, on any input",
     async () => {
       const { server } = world()
       const { requests, statuses, wrong } = await fuzz(server, seed, runs)

@@ -152,7 +152,7 @@ describeWithServer("named subscribers of the bus", () => {
   }
 
   live(
-    "hear no answers of each other",
+    "receive no replies of each other",
     Effect.gen(function* () {
       yield* publish(1, 3)
       const heard: Array<string> = []

@@ -126,7 +126,7 @@ const subjects = [
 
 describeWithServer("the subscribers' user of the bus", () => {
   live(
-    "gets nothing stored, changed, delivered or deleted",
+    "can store, change, deliver or delete nothing",
     Effect.gen(function* () {
       yield* given
       const [before, its] = [yield* others, yield* mirror]
@@ -170,7 +170,7 @@ describeWithServer("the subscribers' user of the bus", () => {
 
   const deliveries = [...replies, "command.exact", "worker.worker-1.command", "mirror.>"]
   live(
-    "makes no consumer deliver to anybody else",
+    "cannot make a consumer deliver to others",
     Effect.gen(function* () {
       yield* given
       const [before, its] = [yield* others, yield* mirror]
@@ -201,7 +201,7 @@ describeWithServer("the subscribers' user of the bus", () => {
   )
 
   live(
-    "uses up its own consumers, and nobody else's",
+    "can exhaust only its own consumers",
     Effect.gen(function* () {
       yield* given
       const attacker = yield* subscriber

@@ -124,7 +124,7 @@ const own = (subject: string) =>
 
 describeWithServer("a worker's user of the bus", () => {
   live(
-    "gets nothing stored, changed, delivered or deleted",
+    "can store, change, deliver or delete nothing",
     Effect.gen(function* () {
       const { connection, jsm } = yield* served
       const attacker: Connection = yield* entered(one)
@@ -169,7 +169,7 @@ describeWithServer("a worker's user of the bus", () => {
   )
 
   live(
-    "may answer an order once, where the core asked, and nowhere else",
+    "may reply to an order once, to the requester only",
     Effect.gen(function* () {
       const { connection, jsm } = yield* served
       const attacker = yield* entered(one)

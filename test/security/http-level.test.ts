@@ -105,7 +105,7 @@ const problem = (answer: string) => {
   return /^injected:/im.test(answer) ? "a header of the client's making" : undefined
 }
 
-it("is answered by HTTP or not at all, and never with 500", async () => {
+it("gets an HTTP response or none, and never 500", async () => {
   const wrong: Array<string> = []
   const made = fc.sample(wire, { seed, numRuns: requests })
   // Incomplete requests wait for a timeout; all of them at once wait only once.

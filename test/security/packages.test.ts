@@ -56,7 +56,7 @@ it("each package has one version and the hash of its content, if it is for this 
   expect(unproven.filter(([, { optional }]) => optional !== true)).toEqual([])
 })
 
-it("no package comes from elsewhere than the registry", () => {
+it("every package is from the registry", () => {
   const elsewhere = locked.filter(
     ([, { resolved = "", link }]) => link === true || !/^(https:\/\/|$)/.test(resolved),
   )
@@ -70,7 +70,7 @@ it("no package runs a script of its own when it is installed", () => {
   expect(installer).toContain('"--ignore-scripts"')
 })
 
-it("each package that is installed has a licence that we know", () => {
+it("each installed package has a known licence", () => {
   const unknown = locked
     .filter(([path]) => existsSync(join(root, path, "package.json")))
     .map(([path]) => [path, read(path, "package.json").license] as const)

@@ -115,14 +115,14 @@ describeWithRadosgw("while a backup runs", () => {
     return found
   }
 
-  it("no command line holds a secret", () => {
+  it("no command line contains a secret", () => {
     expect(secrets.length).toBeGreaterThan(10)
     for (const { argv } of [...of("restic"), ...of("nats-server"), ...of("node")]) {
       for (const secret of secrets) expect(argv).not.toContain(secret)
     }
   })
 
-  it("the engine and the bus get their own secrets alone, and nothing of the server's", () => {
+  it("the engine and the bus receive only their own secrets, and none of the server's", () => {
     for (const { environ } of [...of("restic"), ...of("nats-server")]) {
       expect(environ).not.toContain(jwt_secret)
       expect(environ).not.toMatch(/ALMANAC_(?!NATS_)/)
@@ -132,7 +132,7 @@ describeWithRadosgw("while a backup runs", () => {
     }
   })
 
-  it("the data folder is ours alone, and so is each file with a secret by itself", () => {
+  it("only the owner can read the data folder and each file with a secret", () => {
     const mode = (path: string) => statSync(path).mode & 0o777
     expect(mode(server.data_dir)).toBe(0o700)
     const open = filesBelow(server.data_dir).filter((path) => (mode(path) & 0o077) !== 0)
@@ -151,7 +151,7 @@ describeWithRadosgw("while a backup runs", () => {
     }
   })
 
-  it("the signal of Node's debugger opens none, and the server goes on", async () => {
+  it("the signal of Node's debugger opens none, and the server continues", async () => {
     server.signal("SIGUSR1")
     expect((await fetch(new URL("/livez", server.url))).status).toBe(200)
     expect(server.printed.stderr).not.toMatch(/Debugger listening/)

@@ -127,7 +127,7 @@ describe("a body that drips", () => {
     expect(wrongEnvelope(path, body)).toBeUndefined()
   })
 
-  it.concurrent("of a request that was refused before holds no connection either", async () => {
+  it.concurrent("of a request that was rejected before holds no connection either", async () => {
     const { answer, took_ms } = await dripping(head("/v1/blobs/secret", json, length), "x")
     expect(answer).toMatch(/^HTTP\/1\.1 401 /)
     expect(took_ms).toBeLessThan(ends_ms_max - 1000)

@@ -8,7 +8,7 @@ import { until } from "../world/server/server.ts"
 const drip_ms = 200
 const ends_ms_max = 40_000
 
-it("a head that drips is cut off, however steadily it comes", async () => {
+it("a head that arrives too slowly is cut off, however steadily it is sent", async () => {
   const served = await startHttp([probe("blob-storage", "/v1/blobs")])
   const socket = connect(Number(new URL(served.url).port), "127.0.0.1")
   let answer = ""

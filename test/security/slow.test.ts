@@ -92,15 +92,15 @@ const drained = async (socket: Socket) => {
   return bytes
 }
 
-describe("who does not read", () => {
-  it("a whole answer is cut off, and its memory is free", async () => {
+describe("a client that does not read", () => {
+  it("a complete response is cut off, and its memory is freed", async () => {
     const socket = asking("/v1/blobs/whole")
     await until("the server's end", wait_ms_max, () => openEnds() === 1)
     await until("the server's end to be gone", wait_ms_max, () => openEnds() === 0)
     expect(await drained(socket)).toBeLessThan(answer_bytes)
   })
 
-  it("a whole answer before a stream is cut off with it", async () => {
+  it("a complete response before a stream is cut off with it", async () => {
     const socket = asking("/v1/blobs/whole", "/v1/blobs/dripping")
     await until("the server's end", wait_ms_max, () => openEnds() === 1)
     await until("the server's end to be gone", wait_ms_max, () => openEnds() === 0)
@@ -123,7 +123,7 @@ describe("who does not read", () => {
     socket.destroy()
   })
 
-  it("a whole answer too slowly is cut off, though some of it is always taken", async () => {
+  it("a complete response too slowly is cut off, even if some of it is always read", async () => {
     const server = createServer((_, response) => response.end(Buffer.alloc(answer_bytes)))
     // Two seconds for all of it, and none without a byte.
     disconnectStalled(server, false, 1, answer_bytes)
@@ -148,7 +148,7 @@ describe("who does not read", () => {
     server.close()
   })
 
-  it("a stream holds up its maker, and is cut off", async () => {
+  it("a stream pauses its producer, and is cut off", async () => {
     const socket = asking("/v1/blobs/endless")
     await until("its end", wait_ms_max, () => counts.ended === 1)
     // What the system takes in, and one buffer of ours.
@@ -158,7 +158,7 @@ describe("who does not read", () => {
 })
 
 describe("many connections", () => {
-  it("that say nothing, or little, keep nobody else from an answer", async () => {
+  it("that send nothing, or little, do not block other callers", async () => {
     const silent = Array.from({ length: connections }, (_, n) => {
       const socket = connect(Number(new URL(served.url).port), "127.0.0.1")
       socket.on("error", () => undefined)

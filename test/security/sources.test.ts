@@ -14,7 +14,7 @@ const folders = "actors|adapters|cli|gateway|packages|projections|schemas|server
 const server = new RegExp(`^(${folders})/(?!.*\\btest/).*\\.ts$|^main\\.ts$`)
 
 describe("the sources", () => {
-  it("no page makes markup or code of text", () => {
+  it("no page turns text into markup or code", () => {
     const makers =
       /\b(innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe|document\.write|DOMParser)\b/
     expect(holding(browser, makers)).toEqual([])
@@ -27,7 +27,7 @@ describe("the sources", () => {
     expect(holding(server, /["'`]set-cookie["'`]|setCookie|headers\.cookie/i)).toEqual([])
   })
 
-  it("nothing is run by a shell", () => {
+  it("no command is run by a shell", () => {
     const by_shell = /\bexec(Sync)?\b[^}]*\} from "node:child_process"|\bshell: true/
     expect(holding(server, by_shell)).toEqual([])
   })

@@ -117,7 +117,7 @@ describe("an issued token", () => {
       for (const token of tokens) yield* asked(authenticate, Redacted.value(token))
     }),
   )
-  it.effect("is kept as a hash in a file that only we read", () =>
+  it.effect("is stored as a hash in a file that only its owner can read", () =>
     Effect.gen(function* () {
       const data_dir = freshFolder()
       const { issue } = tokenIssuer(yield* openTokenStore(data_dir))

@@ -146,7 +146,7 @@ describe("an issued token", () => {
 
 describe("a process that is cut off from the log", () => {
   test(
-    "takes the tokens that it knows for a while, and then says that it cannot tell",
+    "accepts known tokens for a while, then reports that identity is unavailable",
     Effect.gen(function* () {
       const [one, other] = [yield* newProcess, yield* newProcess]
       const token = yield* one.issue("ci")

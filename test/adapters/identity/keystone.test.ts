@@ -121,7 +121,7 @@ describe("the service user's session", () => {
     }),
   )
 
-  it.effect("gives up on an answer that does not come, is too long or leads away", () =>
+  it.effect("gives up on a response that is late, too long or a redirect", () =>
     Effect.gen(function* () {
       const { cloud, session } = yield* opened
       const elsewhere = { location: `${cloud.url}/v3/secret` }

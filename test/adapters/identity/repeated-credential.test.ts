@@ -36,8 +36,8 @@ const distinct = <E>(each: Effect.Effect<string, E>) =>
     (all) => new Set(all).size,
   )
 
-describe("a request that comes again", () => {
-  it.live("is issued one token, over a restart too; with another body none", () =>
+describe("a repeated request", () => {
+  it.live("gets one token, also after a restart; another body gets none", () =>
     Effect.gen(function* () {
       const dir = yield* temporaryFolder
       const start = Effect.gen(function* () {

@@ -99,7 +99,7 @@ describe("an export over NFS", () => {
     }),
   )
 
-  it.effect("that cannot be mounted is worth another try, and no option hides in its name", () =>
+  it.effect("that cannot be mounted is retried, and its name cannot contain options", () =>
     Effect.gen(function* () {
       const { options, breakIt, said } = machine()
       const { attach, detach } = yield* nfsMounts(options)

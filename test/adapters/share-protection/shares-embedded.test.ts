@@ -84,7 +84,7 @@ const one = Effect.gen(function* () {
 })
 
 describe("the folders below the root", () => {
-  it.effect("are shares where both names are ids and neither is a link or a file", () =>
+  it.effect("are shares if both names are ids and neither is a link or a file", () =>
     Effect.gen(function* () {
       const { root, live, shares, share } = yield* one
       yield* shares.prepare(share, job())
@@ -252,7 +252,7 @@ describe("a snapshot", () => {
     }),
   )
 
-  it.effect("is released by an id only, by no path", () =>
+  it.effect("is released by an id only, not by a path", () =>
     Effect.gen(function* () {
       const { live, shares } = yield* one
       writeFileSync(join(live, "a"), "kept")

@@ -127,7 +127,7 @@ describe("the embedded vault", () => {
     }),
   )
 
-  it.effect("finds out whoever changes, moves or renames what is sealed", () =>
+  it.effect("detects changed, moved and renamed files", () =>
     Effect.gen(function* () {
       const { place, files } = yield* open(freshFolder())
       const by = yield* place.delegation("one")

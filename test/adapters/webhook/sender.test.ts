@@ -83,7 +83,7 @@ const status =
     response.writeHead(code, headers).end("whatever")
 
 describe("a try", () => {
-  it.live("is a POST of the event, which Standard Webhooks' own library takes", () =>
+  it.live("is a POST of the event that the Standard Webhooks library accepts", () =>
     Effect.gen(function* () {
       const { got, outcome } = yield* tried(status(204))
       assert.deepInclude(outcome, { is_delivered: true, status: 204 })
@@ -233,7 +233,7 @@ describe("where a try goes", () => {
     )
   }
 
-  it.live("not to a name that means loopback, however the name server answers later", () =>
+  it.live("not to a name of a loopback address, even if its DNS record changes", () =>
     Effect.gen(function* () {
       const { got, port } = yield* receiver(status(200))
       let asked = 0

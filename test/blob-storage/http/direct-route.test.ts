@@ -146,7 +146,7 @@ describe("a request on a direct route", () => {
     })
   })
 
-  it("refused before its end is never read as a request", () =>
+  it("rejected before its end is never read as a request", () =>
     run({}, {}, async (service) => {
       const smuggled = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
       const nobody = head(`Content-Length: ${smuggled.length}`).replace("writer", "nobody")

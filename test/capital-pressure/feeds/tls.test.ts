@@ -18,7 +18,7 @@ const tls = certificateText({ folder: made, for: "IP:127.0.0.1,DNS:localhost" })
 
 const at_stooq = { prices_source: "stooq", stooq_key: Redacted.make("key") } as const
 
-describe("a certificate that nobody vouches for", () => {
+describe("an untrusted certificate", () => {
   const live = metrics.filter(({ stub, source_kind }) => stub === null && source_kind !== "cftc")
 
   it.live("is refused of each source but the CFTC, and costs one request each", () =>
@@ -42,7 +42,7 @@ describe("a certificate that nobody vouches for", () => {
     }),
   )
 
-  it.live("is refused even where the environment turns verification off", () =>
+  it.live("is rejected even if the environment disables verification", () =>
     Effect.gen(function* () {
       const fake = yield* publisher(tls)
       const { fetch } = yield* feedsWith(optionsAt(fake.url, yield* tempFolder))

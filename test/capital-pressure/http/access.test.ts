@@ -117,7 +117,7 @@ describe("with capital.token", () => {
     expect((await closed.fetch("/api/metrics/nfci/history?since=x")).status).toBe(401)
   })
 
-  it("a page of a named origin sees why, and may ask before with none", async () => {
+  it("a page of an allowed origin sees the error; a preflight needs no token", async () => {
     const origin = "http://localhost:5173"
     const refused = await closed.fetch("/api/dashboard", { headers: { origin } })
     expect([refused.status, refused.headers.get("access-control-allow-origin")]).toEqual([

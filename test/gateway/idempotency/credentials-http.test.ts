@@ -70,9 +70,9 @@ const made = [
   ["trusts", { project_id: "p", roles: ["member"] }, { roles: ["reader"] }],
 ] as const
 
-describe("a credential that is asked for again under its Idempotency-Key", () => {
+describe("a credential requested again with its Idempotency-Key", () => {
   for (const [path, body, other] of made) {
-    it.live(`of ${path} is the same, and of another body 422`, () =>
+    it.live(`of ${path} is the same, and 422 with another body`, () =>
       Effect.gen(function* () {
         const post = yield* serve(yield* temporaryFolder)
         const first = yield* post(path, "once", body)
@@ -90,7 +90,7 @@ describe("a credential that is asked for again under its Idempotency-Key", () =>
     )
   }
 
-  it.live("leaves one token, and a revocation counts the same when it comes again", () =>
+  it.live("leaves one token, and a repeated revocation counts the same", () =>
     Effect.gen(function* () {
       const post = yield* serve(yield* temporaryFolder)
       const grant = { name: "ci", scopes: ["blobs:read"], roles: [] }

@@ -95,7 +95,7 @@ for (const api of apis) {
 }
 
 describe("an Idempotency-Key", () => {
-  it("is decided upon for every request that is no read", () => {
+  it("is declared for every request except reads", () => {
     assert.sameMembers([...routes.keys()], Object.keys(expected))
   })
 

@@ -130,7 +130,7 @@ const tamperings: Readonly<Record<string, (lines: ReadonlyArray<Line>) => Readon
 }
 
 const whenChecked = () =>
-  describe("an export beside a kept head, as a third party checks it", () => {
+  describe("an export checked against a kept head by a third party", () => {
     it.effect("is proven where the log went on from that head, packed or not", () =>
       Effect.gen(function* () {
         const { file, key, kept, later } = yield* story
@@ -144,7 +144,7 @@ const whenChecked = () =>
       }).pipe(Effect.provide(emptyLog)),
     )
 
-    it.effect("is refused where the operator changed anything before that head", () =>
+    it.effect("is rejected if the operator changed anything before that head", () =>
       Effect.gen(function* () {
         const { file, key, kept, later, sign } = yield* story
         const all = file.trimEnd().split("\n")

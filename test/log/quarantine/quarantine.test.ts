@@ -99,7 +99,7 @@ let used: ReadonlyArray<string> = []
 
 afterAll(cleanUp)
 
-describeWithServer("a log that holds what no release wrote", () => {
+describeWithServer("a log with messages that no release wrote", () => {
   beforeAll(async () => {
     server = await startServer(folder, environment)
     await stored(server, "before")
@@ -129,7 +129,7 @@ describeWithServer("a log that holds what no release wrote", () => {
   }, test_ms_max)
 
   it(
-    "is served: what is put, made and asked goes on, and is published",
+    "is served: puts, commands and reads continue, and events are published",
     async () => {
       const id = await stored(server, "after", token)
       await published(server, id)
@@ -157,7 +157,7 @@ describeWithServer("a log that holds what no release wrote", () => {
   )
 
   it(
-    "is verified: each is a fault of its own kind, and nothing else is",
+    "is verified: each is a fault of its own kind, without other faults",
     async () => {
       const { code, stdout, stderr } = await verb(
         folder,

@@ -72,7 +72,7 @@ const put = async ({ url, credentials }: Server, text: string) => {
 describeWithChromium("a browser's EventSource", () => {
   const { newPage, server: running } = pageServer(environment)
 
-  it("subscribes with a ticket, connects again by itself, and stops when its token is revoked", {
+  it("subscribes with a ticket, reconnects, and stops when its token is revoked", {
     timeout: 3 * minute_ms,
   }, async () => {
     const server = running()

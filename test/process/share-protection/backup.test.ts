@@ -159,7 +159,7 @@ describeWithRadosgw("a server with its own worker", () => {
   )
 
   it(
-    "keeps its secrets out of every file, argument, line of the log and event",
+    "keeps its secrets out of every file, argument, log line and event",
     async () => {
       const { trust_id, repository_password_ref } = await tenant.asked(
         "GET",

@@ -255,7 +255,7 @@ describeWithServer("a start", () => {
   })
 })
 
-describeWithServer("a start that cannot be", () => {
+describeWithServer("an invalid start", () => {
   it("says which address is taken", async () => {
     const taken = createServer()
     await new Promise<void>((done) => taken.listen(0, "127.0.0.1", done))
@@ -292,7 +292,7 @@ describeWithServer("a start that cannot be", () => {
     expect(readdirSync(data_dir)).toEqual([])
   })
 
-  it("refuses to be open to everybody unless that is said twice", async () => {
+  it("rejects access without authentication unless two settings allow it", async () => {
     const open = { ALMANAC_API__NOAUTH: "true", ALMANAC_API__BIND_HOST: "0.0.0.0" }
     expect(await refusal(newFolder(), open)).toContain("api.noauth")
   })

@@ -205,7 +205,7 @@ const walkForeign = Effect.fnUntraced(function* (
 })
 
 describe("another project's resource", () => {
-  served("404: on every path of Shape A that names one, which stays unchanged", (ask) =>
+  served("404: on every path of Shape A that has one, which stays unchanged", (ask) =>
     Effect.gen(function* () {
       const { target_id, policy_id, backup_id, job_id } = yield* backedUp(ask, { policy: true })
       const { restore } = yield* made(ask, "/v1/restores", { backup_id })

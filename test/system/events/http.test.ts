@@ -51,7 +51,7 @@ const mixed = [
 
 const end = told(6, { aggregate: "cluster", projectid: "p1" })
 
-describe("who sees which events", () => {
+describe("access to events", () => {
   for (const [token, seen] of [
     ["admin", [1, 2, 3, 4, 5, 6]],
     ["reader", [1, 5, 6]],

@@ -45,7 +45,7 @@ describe("the budget of streams", () => {
     }).pipe(Effect.provide(Layer.fresh(eventsMemory)), asAdmin),
   )
 
-  it.live("one caller's are 429 beyond its own, and another caller still gets one", () =>
+  it.live("one caller's are 429 beyond its limit, and another caller still gets one", () =>
     Effect.gen(function* () {
       const { url } = yield* serveEvents
       const readers = yield* openAll(url, "one", 3)
@@ -67,7 +67,7 @@ describe("the budget of streams", () => {
     ),
   )
 
-  it.live("what all have is 503 beyond, and a part of it is for admins alone", () =>
+  it.live("all together are 503 beyond the limit, and some are reserved for admins", () =>
     Effect.gen(function* () {
       const { url } = yield* serveEvents
       const streams = yield* EventStreams

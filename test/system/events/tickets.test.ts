@@ -122,7 +122,7 @@ describe("a ticket over HTTP", () => {
     }
   })
 
-  served("is no token, and opens nothing but the stream", async (world) => {
+  served("is not a token, and opens only the stream", async (world) => {
     const ticket = ticketOf(await world.issue("admin"))
     assert.equal((await read(world.url, ticket)).status, 401)
     assert.equal((await world.issue(ticket)).status, 401)
@@ -171,7 +171,7 @@ describe("a ticket over HTTP", () => {
 })
 
 describe("a stream whose caller's token is revoked", () => {
-  it.effect("ends within 15 seconds and says why", () =>
+  it.effect("ends within 15 seconds and states the reason", () =>
     Effect.gen(function* () {
       let is_valid = true
       const chunks: Array<string> = []

@@ -40,7 +40,7 @@ const bodies: Readonly<Record<string, object>> = {
   "POST /replay": { after: 0 },
 }
 
-describe("who may do what with webhooks", () => {
+describe("access to webhooks", () => {
   served("nobody without a token, nor a token without the role", async (asked) => {
     const id = await made(asked, "admin")
     for (const [method, path] of [["GET", "none"], ["POST", "none"], ...paths] as const) {
@@ -70,7 +70,7 @@ describe("who may do what with webhooks", () => {
     assert.equal((await ask("admin", "GET", `${hooks}/${body.id}`)).status, 404)
   })
 
-  served("a member sees the project's own; those of others are not there", async (asked) => {
+  served("a member sees only the project's own", async (asked) => {
     const { ask } = asked
     const mine = await made(asked, "one")
     const theirs = await made(asked, "two")

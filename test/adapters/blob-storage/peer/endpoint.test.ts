@@ -191,7 +191,7 @@ describe("the endpoint for other nodes", () => {
     await assert.rejects(asked, { code: "UNAUTHENTICATED", message: /could not authenticate/ })
   })
 
-  it("answers 401 with the blob envelope to everybody else, with a user's token too", async () => {
+  it("returns 401 with the blob envelope to all others, also with a user's token", async () => {
     const { address } = await opened()
     for (const path of ["/internal/v1", link_path, "/internal/v1/replicate", "/internal/v1?a=1"]) {
       for (const headers of [{}, { authorization: "Bearer a-user-token" }]) {
@@ -208,7 +208,7 @@ describe("the endpoint for other nodes", () => {
     }
   })
 
-  it("takes a proof once, on the connection whose nonce it is over, and no other", async () => {
+  it("accepts a proof once, on the connection of its nonce", async () => {
     const { port } = await opened()
     const first = await spoken(port, (answer) => {
       if (answer === "") return plain

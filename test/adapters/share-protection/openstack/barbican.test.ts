@@ -20,7 +20,7 @@ const opened = Effect.gen(function* () {
 })
 
 describe("Barbican", () => {
-  it.effect("is asked at the catalogue's address, with the tenant's token alone", () =>
+  it.effect("is contacted at the catalogue's address, with the tenant's token only", () =>
     Effect.gen(function* () {
       const { cloud, vault } = yield* opened
       cloud.answers[`GET ${payload}`] = () => ({ status: 200, body: Buffer.from("hidden") })

@@ -85,7 +85,7 @@ describe("what restic is given", () => {
     ),
   )
 
-  it.live("is no word that it would take for another snapshot", () =>
+  it.live("is never a word that restic uses for another snapshot", () =>
     withScript(keep, (folder) =>
       Effect.gen(function* () {
         const engine = yield* Engine

@@ -35,7 +35,7 @@ const loopback = [
 const refused = "The S3 service has no public address, and none in targets.allowed_networks"
 
 describe("an endpoint", () => {
-  it.live("on this machine is not asked, whatever it is called", () =>
+  it.live("on this machine is not contacted, under any name", () =>
     Effect.gen(function* () {
       const { bucket, asked } = yield* s3Fake()
       const { port } = new URL(bucket.endpoint)
@@ -49,7 +49,7 @@ describe("an endpoint", () => {
     }),
   )
 
-  it.live("that is a cloud's metadata or a neighbour is not asked", () =>
+  it.live("that is a cloud's metadata or a neighbour is not contacted", () =>
     Effect.gen(function* () {
       const { bucket } = yield* s3Fake()
       const places = ["169.254.169.254", "[fd00:ec2::254]", "10.0.0.1", "192.168.0.1", "100.64.0.1"]
@@ -97,7 +97,7 @@ describe("the engine", () => {
       { isAllowed: addressRule(networks), outage_s: 30, ...(resolve && { resolve }) },
     )
 
-  it.live("is not run where the endpoint may not be reached", () =>
+  it.live("does not run for a forbidden endpoint", () =>
     Effect.gen(function* () {
       for (const host of ["127.0.0.1", "localhost", "2130706433", "[::1]", "169.254.169.254"]) {
         const { failure, ran } = yield* unlocked(`http://${host}:9`, [])
@@ -152,7 +152,7 @@ describe("an agent", () => {
     return reached.map(({ _tag }) => _tag)
   })
 
-  it.live("asks buckets and runs the engine where targets.allowed_networks says", () =>
+  it.live("contacts buckets and runs the engine only as targets.allowed_networks allows", () =>
     Effect.gen(function* () {
       assert.deepEqual(yield* asked([]), ["Failure", "Failure"])
       assert.deepEqual(yield* asked(["127.0.0.0/8"]), ["Success", "Success"])

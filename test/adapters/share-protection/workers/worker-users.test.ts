@@ -115,7 +115,7 @@ describeNats("a worker's user", (it) => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("cannot say what others say", () =>
+  it.effect("cannot send messages of others", () =>
     Effect.gen(function* () {
       const { connection } = yield* entered(one)
       const subjects = [

@@ -5,7 +5,7 @@ import { type ConsoleWorld, enter, go, lookAtConsole, places } from "./look.ts"
 import { token } from "./served.ts"
 
 export const describeConsoleFaults = (world: () => ConsoleWorld) => {
-  it("wants a token, says when it is wrong, and keeps it for the tab alone", async () => {
+  it("requires a token, reports a wrong one, and keeps it in the tab only", async () => {
     const { browser, served } = world()
     const shown = await look(browser, served, { path: "/console", hash: "#workers" })
     const { page } = shown
@@ -148,7 +148,7 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     await leave(shown)
   })
 
-  it("runs nothing and shows no markup of what others have named", async () => {
+  it("executes nothing and shows no markup in names", async () => {
     const { served } = world()
     for (const [path, body] of served.answers) {
       if (typeof body === "object") served.answers.set(path, JSON.parse(poisoned(body)))
