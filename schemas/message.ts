@@ -32,6 +32,6 @@ export const token_chars_max = 64
 
 /** An identifier that is also one token of a bus subject: no dots, spaces or wildcards. */
 export const Token = Schema.String.check(
-  Schema.isPattern(/^[\w-]+$/, { expected: "letters, digits, _ and -" }),
+  Schema.isPattern(/^[\w-]+$/u, { expected: "letters, digits, _ and -" }),
   Schema.isMaxLength(token_chars_max),
 )

@@ -10,7 +10,7 @@ import { message } from "#schemas/message.ts"
 export const facts_max = 500
 
 const Cursor = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
-const Epoch = Schema.String.check(Schema.isPattern(/^[\da-f-]{36}$/))
+const Epoch = Schema.String.check(Schema.isPattern(/^[\da-f-]{36}$/u))
 
 /** A fact's position in its spool, which shows that the stream has no gaps. */
 export const place = {

@@ -9,11 +9,11 @@ export type Scope = (typeof scopes)[number]
 export const isScope = Schema.is(Schema.Literals(scopes))
 
 /** A role's name in policy rules. */
-export const role_pattern = /^\w[\w.-]{0,63}$/
+export const role_pattern = /^\w[\w.-]{0,63}$/u
 /** The id of a project, domain or user in Keystone and similar services: at most 128 characters. */
-const principal_id_pattern = /^[\w.:@-]{1,128}$/
+const principal_id_pattern = /^[\w.:@-]{1,128}$/u
 /** A name for use in the log. */
-export const principal_name_pattern = /^[\w.:@ -]{1,128}$/
+export const principal_name_pattern = /^[\w.:@ -]{1,128}$/u
 
 export const PrincipalId = Schema.String.check(Schema.isPattern(principal_id_pattern))
 

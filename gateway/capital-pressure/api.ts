@@ -24,7 +24,7 @@ const isDate = (text: string) => dateOf(dayOf(text)) === text
 const expected = "a date, YYYY-MM-DD"
 
 const Since = Schema.String.check(
-  Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/, { expected }),
+  Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/u, { expected }),
   Schema.makeFilter(isDate, { expected }),
 ).annotate({ description: "YYYY-MM-DD, inclusive; without it the whole history." })
 

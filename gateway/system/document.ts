@@ -1,19 +1,28 @@
 /** The OpenAPI document of all services. Source: DECISIONS of document 2, versions. */
-import { Context, Predicate } from "effect"
-import { HttpApi, OpenApi } from "effect/http-api"
+import { Context, type Schema } from "effect"
+import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
 import { idempotency_key_length_max, KeyNotNeeded } from "#gateway/limits.ts"
+import { type Example, Examples } from "#gateway/reference.ts"
+import { error_schemas, responsesOf } from "#gateway/system/document/errors.ts"
+import { exemplified } from "#gateway/system/document/examples.ts"
+import { introduction } from "#gateway/system/document/introduction.ts"
+import type { JsonObject, Operation, Parameter } from "#gateway/system/document/json.ts"
+import { complete, completeBody, tidy } from "#gateway/system/document/schema.ts"
 
 const document_version = "0.1.0"
 
 const schemes = {
-  bearer: { type: "http", scheme: "bearer", description: "A token, static or JWT." },
-  certificate: { type: "mutualTLS", description: "A client certificate that settings name." },
+  bearer: { type: "http", scheme: "bearer", description: "A static, issued or JWT token." },
+  certificate: {
+    type: "mutualTLS",
+    description: "A client certificate that the configuration maps to scopes or roles.",
+  },
   keystone: {
     type: "apiKey",
     in: "header",
     name: "X-Auth-Token",
-    description: "A token of the identity service; a policy rule decides by its roles and scope.",
+    description: "A Keystone token, or any other token. The policy rule decides.",
   },
 }
 
@@ -25,21 +34,15 @@ const security = (access: Access) => {
   return [{ bearer: names }, { certificate: names }]
 }
 
-/** The description of the header Idempotency-Key. Source: decisions 0167, 0180 and 0181. */
-const key_description =
-  "Names this request. Sent again under the same key, by the same caller, it is carried out once " +
-  "and the retry gets the answer of what was done; with another body or query it is 422. A key " +
-  "counts for as long as the log keeps the resource's last 64 commands, and for a credential as " +
-  "long as it is kept; a request that was refused leaves its key free. Use a fresh UUID for each " +
-  "request."
-
 /** The parameter for the header Idempotency-Key; `not_needed` says why a request needs none. */
-const keyParameter = (not_needed: string | undefined) => ({
+const keyParameter = (not_needed: string | undefined): Parameter => ({
   name: "Idempotency-Key",
   in: "header",
   required: false,
   description:
-    not_needed === undefined ? key_description : `Accepted, and not needed: ${not_needed}`,
+    not_needed === undefined
+      ? "A key of your choice that makes a retry of this request safe. See Idempotency."
+      : `Accepted and ignored, because the operation is idempotent: ${not_needed}`,
   schema: {
     type: "string",
     pattern: `^[\\x20-\\x7e]{1,${idempotency_key_length_max}}$`,
@@ -49,78 +52,118 @@ const keyParameter = (not_needed: string | undefined) => ({
 const toDocumentPath = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}")
 
 interface OperationNotes {
+  readonly endpoint: HttpApiEndpoint.Top
+  readonly successes: Bodies
+  readonly errors: Bodies
   readonly access: Access
   readonly key_not_needed: string | undefined
+  readonly example: Example | undefined
 }
 
-/** The annotations of each operation, by its method and path in the document. */
+type Bodies = ReadonlyMap<number, ReadonlyArray<Schema.Top>>
+
+/** The schemas and annotations of each operation, by its method and path in the document. */
 const notesOf = (api: HttpApi.Top) => {
   const notes = new Map<string, OperationNotes>()
   HttpApi.reflect(api, {
     onGroup: () => undefined,
-    onEndpoint: ({ endpoint, mergedAnnotations }) => {
-      const { method, path } = endpoint
-      notes.set(`${method} ${toDocumentPath(path)}`, {
+    onEndpoint: ({ endpoint, mergedAnnotations, successes, errors }) => {
+      const key = `${endpoint.method} ${toDocumentPath(endpoint.path)}`
+      notes.set(key, {
+        endpoint,
+        successes,
+        errors,
         access: Context.get(mergedAnnotations, Needs),
         key_not_needed: Context.get(mergedAnnotations, KeyNotNeeded),
+        example: Context.get(mergedAnnotations, Examples)[key],
       })
     },
   })
   return notes
 }
 
-/** The default envelope (DECISIONS, all services). */
-const envelopes = {
-  Refusal: {
-    type: "object",
-    properties: Object.fromEntries(
-      ["code", "title", "detail", "category"].map((name) => [name, { type: "string" }]),
-    ),
-    required: ["code", "title", "detail", "category"],
-  },
+type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>
+
+/** Moves the description and example of a parameter from its schema to the parameter. */
+const lifted = (parameter: Parameter): Parameter => {
+  const { description, examples, ...schema } = parameter.schema
+  const [example] = Array.isArray(examples) ? examples : []
+  return {
+    ...parameter,
+    ...(description !== undefined && { description }),
+    ...(example !== undefined && { example }),
+    schema,
+  }
 }
 
-const refused = (description: string) => {
-  const schema = { $ref: "#/components/schemas/Refusal" }
-  return { description, content: { "application/json": { schema } } }
+/** Completes the schemas of the operation's parameters and bodies in place. */
+const completeSchemas = (
+  { endpoint, successes, errors }: OperationNotes,
+  { parameters = [], requestBody, responses }: Operation,
+  components: Record<string, JsonObject>,
+) => {
+  const places = { path: endpoint.params, query: endpoint.query, header: endpoint.headers }
+  for (const [place, schema] of Object.entries(places)) {
+    const own = parameters.filter((one) => one.in === place)
+    const properties = Object.fromEntries(own.map((one) => [one.name, one.schema]))
+    if (schema !== undefined) complete(schema.ast, { properties }, components)
+  }
+  const json = "application/json"
+  const payloads = [...endpoint.payload.values()].flatMap((one) => [...one.schemas])
+  completeBody(payloads, requestBody?.content[json]?.schema, components)
+  for (const [status, schemas] of [...successes, ...errors]) {
+    completeBody(schemas, responses[status]?.content?.[json]?.schema, components)
+  }
 }
 
-/** The door's own responses, by status. */
-const refusals = (access: Access, { requestBody }: Operation) => ({
-  ...(requestBody && { 400: refused("No such body.") }),
-  ...(access !== "public" && { 401: refused("No token that is known.") }),
-  ...(typeof access !== "string" && { 403: refused("The caller may not do this.") }),
-})
-
-interface Operation {
-  readonly parameters?: ReadonlyArray<object>
-  readonly requestBody?: object
-  readonly responses?: object
+/** An operation with its key, access, error responses and examples. */
+const completed = (path: string, method: string, operation: Operation, notes: OperationNotes) => {
+  const { access, key_not_needed, example } = notes
+  const keys = method === "get" ? [] : [keyParameter(key_not_needed)]
+  const has_key = method !== "get" && key_not_needed === undefined
+  const parameters = [...(operation.parameters ?? []).map(lifted), ...keys]
+  const responses = responsesOf(path, method, operation, { access, has_key })
+  return exemplified({ ...operation, parameters, responses, security: security(access) }, example)
 }
 
-type Operations = Readonly<Record<string, Readonly<Record<string, Operation>>>>
-
-/** Adds the key, the required access and the missing error responses to each operation. */
-const withAccess = (notes: ReadonlyMap<string, OperationNotes>, paths: Operations) =>
-  Object.fromEntries(
-    Object.entries(paths).map(([path, operations]) => [
-      path,
-      Object.fromEntries(
-        Object.entries(operations).map(([method, operation]) => {
-          const operation_notes = notes.get(`${method.toUpperCase()} ${path}`)
-          const { access = "public", key_not_needed } = operation_notes ?? {}
-          const responses = { ...refusals(access, operation), ...operation.responses }
-          const { parameters = [] } = operation
-          const key = method === "get" ? [] : [keyParameter(key_not_needed)]
-          const with_key = { parameters: [...parameters, ...key] }
-          return [method, { ...operation, ...with_key, responses, security: security(access) }]
-        }),
-      ),
-    ]),
-  )
-
-const schemasOf = (components: unknown) =>
-  Predicate.hasProperty(components, "schemas") ? (components.schemas as object) : {}
+/** The generated document with all that generation leaves out. */
+const finished = (notes: ReadonlyMap<string, OperationNotes>, document: JsonObject) => {
+  // The library's own document: operations by path and method, components by kind.
+  const paths = document.paths as Paths
+  const { schemas = {}, ...components } = document.components as {
+    readonly schemas?: Record<string, JsonObject>
+  }
+  const each = <A>(change: (path: string, method: string, operation: Operation) => A) =>
+    Object.fromEntries(
+      Object.entries(paths).map(([path, operations]) => [
+        path,
+        Object.fromEntries(
+          Object.entries(operations).map(([method, operation]) => [
+            method,
+            change(path, method, operation),
+          ]),
+        ),
+      ]),
+    )
+  tidy({ paths, schemas })
+  const notesFor = (path: string, method: string) => notes.get(`${method.toUpperCase()} ${path}`)
+  each((path, method, operation) => {
+    const known = notesFor(path, method)
+    if (known !== undefined) completeSchemas(known, operation, schemas)
+  })
+  return {
+    ...document,
+    paths: each((path, method, operation) => {
+      const known = notesFor(path, method)
+      return known === undefined ? operation : completed(path, method, operation, known)
+    }),
+    components: {
+      ...components,
+      schemas: { ...schemas, ...error_schemas },
+      securitySchemes: schemes,
+    },
+  }
+}
 
 /** Combines the APIs into one, with the access of each operation; for documentation only. */
 export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top => {
@@ -135,20 +178,11 @@ export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top
     OpenApi.annotations({
       title: "Almanac",
       version: document_version,
-      description: "Five services on one replayable log.",
+      description: introduction,
       license: { name: "Apache-2.0", url: "https://www.apache.org/licenses/LICENSE-2.0" },
       // The server that sent the document.
       servers: [{ url: "/" }],
-      transform: (document) => ({
-        ...document,
-        // The library's own document: paths of operations, components by kind.
-        paths: withAccess(notes, document.paths as Operations),
-        components: {
-          ...(document.components as object),
-          schemas: { ...schemasOf(document.components), ...envelopes },
-          securitySchemes: schemes,
-        },
-      }),
+      transform: (document) => finished(notes, document),
     }),
   )
 }

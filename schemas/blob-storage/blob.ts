@@ -28,7 +28,7 @@ export const labels_bytes_max = 16 * 1024
 /** Our cursors are shorter; longer ones are invalid and are rejected without decoding. */
 export const cursor_characters_max = 256
 
-const hexId = /^[0-9a-f]{32}$/
+const hexId = /^[0-9a-f]{32}$/u
 const anyCaseHexId = /^[0-9a-fA-F]{32}$/
 // Sixteen bytes are 22 base64 digits, the last of which carries two bits; padding is optional.
 const base64Id = /^(?:[A-Za-z0-9+/]{21}|[A-Za-z0-9_-]{21})[AQgw](?:==)?$/
@@ -91,7 +91,7 @@ export const Int64 = Schema.Union([
   Schema.BigInt,
   // No bounds in the OpenAPI document: exact integers beyond 2^53 are bigints.
   Schema.Number.check(Schema.makeFilter(Number.isSafeInteger, { expected: "an integer" })),
-  Schema.String.check(Schema.isPattern(/^-?\d{1,20}$/)),
+  Schema.String.check(Schema.isPattern(/^-?\d{1,20}$/u)),
 ]).pipe(
   Schema.decodeTo(
     Schema.BigInt.check(
@@ -229,7 +229,7 @@ export const BatchStat = Schema.Struct({
 
 /** A prefix of an identifier in hex. */
 export const BlobIdPrefix = Schema.String.check(
-  Schema.isPattern(/^[0-9a-f]{0,32}$/, { expected: "at most 32 hex digits" }),
+  Schema.isPattern(/^[0-9a-f]{0,32}$/u, { expected: "at most 32 hex digits" }),
 )
 
 /** The query of a list as text; `pageLimit` converts `limit` to a page size. */

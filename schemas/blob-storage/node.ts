@@ -29,7 +29,7 @@ const hasPort = (address: string) => {
 /** `host:port`, where host is a name, an IPv4 address, or an IPv6 address in brackets. */
 export const NodeAddress = Schema.String.check(
   Schema.isMaxLength(address_chars_max),
-  Schema.isPattern(/^(?:[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]):\d{1,5}$/, {
+  Schema.isPattern(/^(?:[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]):\d{1,5}$/u, {
     expected: "host:port",
   }),
   Schema.makeFilter<string>(hasPort),
@@ -53,7 +53,7 @@ export const SignedInt64 = Int64.check(
 
 /** A uint64 in the log as decimal digits, because a JSON number could not represent it exactly. */
 export const Uint64Digits = Schema.String.check(
-  Schema.isPattern(/^(?:0|[1-9]\d{0,19})$/),
+  Schema.isPattern(/^(?:0|[1-9]\d{0,19})$/u),
   Schema.makeFilter<string>((digits) => BigInt(digits) <= uint64_max || "above 2^64 - 1"),
 )
 

@@ -11,7 +11,7 @@ import {
 
 /** ISO 8601 in UTC without a time zone. */
 export const ZonelessTime = Schema.String.check(
-  Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?$/),
+  Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?$/u),
 )
 
 /** A keyword by which pages choose a colour. */

@@ -7,7 +7,7 @@ import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { recording } from "#schemas/spooled.ts"
 
-const Sha256 = Schema.String.check(Schema.isPattern(/^[\da-f]{64}$/))
+const Sha256 = Schema.String.check(Schema.isPattern(/^[\da-f]{64}$/u))
 const Probability = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Milliseconds = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))

@@ -33,7 +33,7 @@ export type BackupStatus = typeof BackupStatus.Type
 export const backup_restores_max = 100
 
 /** The engine's id of a snapshot; restic's have 64 hex digits. */
-export const EngineSnapshotId = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/))
+export const EngineSnapshotId = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/u))
 
 /**
  * Maximum number of unread paths, and of their bytes as JSON; larger lists are reduced to parent

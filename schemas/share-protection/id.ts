@@ -4,7 +4,7 @@ import { Token } from "#schemas/message.ts"
 
 /** A UUID of any version, in lower case. */
 export const Uuid = Schema.String.check(
-  Schema.isPattern(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, {
+  Schema.isPattern(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u, {
     expected: "a UUID in lower case",
   }),
 )

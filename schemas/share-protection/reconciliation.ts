@@ -20,8 +20,8 @@ export type ReconciliationLoop = typeof ReconciliationLoop.Type
 /** A difference found by a loop. `kind` is a keyword such as share_gone or snapshot_unknown. */
 export const Drift = Schema.Struct({
   loop: ReconciliationLoop,
-  kind: Schema.String.check(Schema.isPattern(/^[a-z_]{1,64}$/)),
-  subject: Schema.String.check(Schema.isPattern(/^[\w-]{1,128}$/)),
+  kind: Schema.String.check(Schema.isPattern(/^[a-z_]{1,64}$/u)),
+  subject: Schema.String.check(Schema.isPattern(/^[\w-]{1,128}$/u)),
   detail: Schema.String.check(Schema.isMaxLength(256)),
 })
 export type Drift = typeof Drift.Type

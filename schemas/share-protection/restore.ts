@@ -35,7 +35,7 @@ export const SubPath = Schema.String.check(
 
 /** Identifies a plan: SHA-256 of its actions, in hex. */
 export const PlanHash = Schema.String.check(
-  Schema.isPattern(/^[0-9a-f]{64}$/, { expected: "64 hex digits" }),
+  Schema.isPattern(/^[0-9a-f]{64}$/u, { expected: "64 hex digits" }),
 )
 
 /**

@@ -23,10 +23,10 @@ import { Count, HttpUrl, Name, Reason, SecretRef, TrustId } from "#schemas/share
 
 /** S3's rules for bucket names that work in both addressing modes. */
 export const BucketName = Schema.String.check(
-  Schema.isPattern(/^[a-z0-9](?:[a-z0-9.-]{1,61})[a-z0-9]$/, {
+  Schema.isPattern(/^[a-z0-9](?:[a-z0-9.-]{1,61})[a-z0-9]$/u, {
     expected: "a bucket name: 3 to 63 of a-z, 0-9, dot and hyphen",
   }),
-  Schema.isPattern(/^(?!.*\.\.)(?!\d+\.\d+\.\d+\.\d+$)/, {
+  Schema.isPattern(/^(?!.*\.\.)(?!\d+\.\d+\.\d+\.\d+$)/u, {
     expected: "a bucket name: no two dots in a row, and no IP address",
   }),
 )

@@ -47,7 +47,7 @@ export const SecretRef = HttpUrl.check(
 export const TrustId = Schema.String.check(
   Schema.isMinLength(1),
   Schema.isMaxLength(trust_chars_max),
-  Schema.isPattern(/^[\w-]+$/, { expected: "letters, digits, _ and -" }),
+  Schema.isPattern(/^[\w-]+$/u, { expected: "letters, digits, _ and -" }),
 )
 
 /** Truncates a text to the length of a name. */

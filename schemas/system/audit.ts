@@ -13,7 +13,7 @@ export const page_limit_max = 1000
 /** Maximum length of a filter's text: that of an actor's name. */
 const filter_chars_max = 256
 
-const instant = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/
+const instant = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/u
 
 /** RFC 3339, decoded to epoch milliseconds. */
 export const InstantMs = Schema.String.check(
@@ -35,9 +35,9 @@ const digits = (pattern: RegExp, expected: string) =>
   )
 
 /** A log position in a query; 0 is before the first commit. */
-export const PositionText = digits(/^\d{1,15}$/, "a position")
+export const PositionText = digits(/^\d{1,15}$/u, "a position")
 
-export const PageLimit = digits(/^\d{1,4}$/, `1 to ${page_limit_max}`).check(
+export const PageLimit = digits(/^\d{1,4}$/u, `1 to ${page_limit_max}`).check(
   Schema.isBetween({ minimum: 1, maximum: page_limit_max }),
 )
 
@@ -64,7 +64,7 @@ export type AuditFilters = typeof Filters.Type
 
 /** `<position>.<index>` of the previous page's last event. */
 export const AuditMarker = Schema.String.check(
-  Schema.isPattern(/^\d{1,11}\.\d{1,5}$/, { expected: "the next_marker of an answer" }),
+  Schema.isPattern(/^\d{1,11}\.\d{1,5}$/u, { expected: "the next_marker of an answer" }),
 )
 
 export const AuditQuery = {
@@ -76,7 +76,7 @@ export const AuditQuery = {
 
 /** A kind of aggregate, optionally with its service before it and an id after it. */
 export const PartName = Schema.String.check(
-  Schema.isPattern(/^[\w-]+(\.[\w-]+){0,2}$/, { expected: "aggregate, or service.aggregate.id" }),
+  Schema.isPattern(/^[\w-]+(\.[\w-]+){0,2}$/u, { expected: "aggregate, or service.aggregate.id" }),
   Schema.isMaxLength(filter_chars_max),
 )
 

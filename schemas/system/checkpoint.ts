@@ -10,7 +10,7 @@ import { message } from "#schemas/message.ts"
 export const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 
 /** SHA-256 in hex. */
-export const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/))
+export const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
 
 /** Maximum number of peaks of a tree: one for each bit of a safe integer. */
 const peaks_max = 53

@@ -10,7 +10,7 @@ const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 /** A relative path without `.` and `..`, so that a restore writes only inside its folder. */
 const RelativePath = Schema.String.check(
-  Schema.isPattern(/^(?!\.{1,2}(?:\/|$))[^/\0\\]+(?:\/(?!\.{1,2}(?:\/|$))[^/\0\\]+)*$/),
+  Schema.isPattern(/^(?!\.{1,2}(?:\/|$))[^/\0\\]+(?:\/(?!\.{1,2}(?:\/|$))[^/\0\\]+)*$/u),
   Schema.isMaxLength(1024),
 )
 

@@ -104,7 +104,7 @@ export const webhook_page_query = {
 }
 
 /** The sequence of the previous page's last letter. */
-const Marker = Schema.String.check(Schema.isPattern(/^\d{1,15}$/))
+const Marker = Schema.String.check(Schema.isPattern(/^\d{1,15}$/u))
 export const letter_page_query = {
   limit: Schema.optionalKey(PageLimit),
   marker: Schema.optionalKey(Marker),

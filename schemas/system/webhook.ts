@@ -10,7 +10,7 @@ import { message, Token, token_chars_max } from "#schemas/message.ts"
 
 /** A webhook's id: a UUID. */
 export const WebhookId = Schema.String.check(
-  Schema.isPattern(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
+  Schema.isPattern(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u),
 )
 
 /** Maximum length of a URL: proxies and logs do not truncate it. */
@@ -29,7 +29,7 @@ export const letters_max = 100
 export const redeliveries_max = 300
 
 /** RFC 3986 §2: other characters of a URL are percent-encoded. */
-const url_characters = /^[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/
+const url_characters = /^[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/u
 
 /** Without a user and password, which logs would record, and without a fragment. */
 export const WebhookUrl = Schema.String.check(
@@ -73,7 +73,7 @@ export const enabled = Schema.optionalKey(Schema.Boolean).annotateKey({
 /**
  * Identifies the key from which its secrets are derived: the first half of a hash of it, in hex.
  */
-export const KeyId = Schema.String.check(Schema.isPattern(/^[0-9a-f]{16}$/))
+export const KeyId = Schema.String.check(Schema.isPattern(/^[0-9a-f]{16}$/u))
 
 /** `gone`: the receiver responded with 410. `failing`: all deliveries failed for too long. */
 export const DisableReason = Schema.Literals(["gone", "failing"])

@@ -38,7 +38,7 @@ export const put_stream_query = {
 
 /** Any integer: a value outside a page's bounds is clamped. */
 const Limit = Schema.String.check(
-  Schema.isPattern(/^[+-]?\d{1,19}$/, { expected: "an integer" }),
+  Schema.isPattern(/^[+-]?\d{1,19}$/u, { expected: "an integer" }),
 ).pipe(
   Schema.decodeTo(Schema.Number, {
     decode: SchemaGetter.transform(Number),

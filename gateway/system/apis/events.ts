@@ -10,7 +10,7 @@ import { InstantMs } from "#schemas/system/audit.ts"
 import { BackendUnavailable, Forbidden, Invalid, TooMany } from "#schemas/system/rejection.ts"
 
 /** One token of a subject, which becomes part of a filter on the bus. */
-const Name = Schema.String.check(Schema.isPattern(/^[\w-]+$/), Schema.isMaxLength(token_chars_max))
+const Name = Schema.String.check(Schema.isPattern(/^[\w-]+$/u), Schema.isMaxLength(token_chars_max))
 
 /** Maximum number of names in a filter. */
 const names_max = 32
@@ -33,7 +33,7 @@ const Filter = Schema.optionalKey(
 )
 
 /** `<epoch>-<sequence>`, as in `id:` lines, or only a sequence of the current epoch. */
-const EventId = Schema.String.check(Schema.isPattern(/^([0-9a-f]{8}-)?\d{1,15}$/))
+const EventId = Schema.String.check(Schema.isPattern(/^([0-9a-f]{8}-)?\d{1,15}$/u))
 
 /** The parts of an id. */
 export const placeOf = (id: string) => {

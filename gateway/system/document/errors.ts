@@ -1,0 +1,138 @@
+/** The error responses that the door sends for any operation, in the format of its path. */
+import type { Access } from "#gateway/access.ts"
+import {
+  blob,
+  carrier,
+  dashboard,
+  type Envelope,
+  envelopeOf,
+  share_protection,
+} from "#gateway/envelope.ts"
+import type { JsonObject, Operation, Response } from "#gateway/system/document/json.ts"
+
+const text = (description: string) => ({ type: "string", description })
+
+const object = (description: string, properties: Readonly<Record<string, JsonObject>>) => ({
+  type: "object",
+  description,
+  properties,
+  required: Object.keys(properties),
+})
+
+const detail = text("One sentence about what is wrong.")
+
+/** The format of errors of each group of paths. */
+export const error_schemas = {
+  Error: object("An error of share protection, or of a path that belongs to no service.", {
+    code: text("The machine-readable code, such as `svc.not_found`."),
+    title: text("The code in words. It is the same for each code."),
+    detail,
+    category: {
+      type: "string",
+      enum: ["tenant_action_required", "operator_action_required"],
+      description: "Who can resolve the error: the caller, or an operator of the server.",
+    },
+  }),
+  BlobError: object("An error of blob storage.", {
+    code: text("The name of a gRPC status, such as `NOT_FOUND`."),
+    message: text("A short text that stays the same for each cause."),
+    detail: text(
+      "What is wrong, in at most `error.max_detail_bytes` bytes. Empty if " +
+        "`error.include_detail` is false.",
+    ),
+    request_id: text("The id of this request, which the server's log contains too."),
+  }),
+  DashboardError: object("An error of the capital pressure dashboard.", { detail }),
+  ServiceError: object("An error of carrier search or plant disease prediction.", {
+    error: text("One sentence about what is wrong."),
+  }),
+} satisfies Readonly<Record<string, JsonObject>>
+
+const names: ReadonlyMap<Envelope, keyof typeof error_schemas> = new Map([
+  [share_protection, "Error"],
+  [blob, "BlobError"],
+  [dashboard, "DashboardError"],
+  [carrier, "ServiceError"],
+])
+
+const forbidden = (access: Access) =>
+  typeof access === "object" && "rule" in access
+    ? `The policy rule \`${access.rule}\` does not allow the caller.`
+    : "The caller lacks the required scope or role."
+
+/** When the door responds with each status. */
+const causes = (access: Access): Readonly<Record<string, string>> => ({
+  400: "A parameter, a header or the body is malformed or has an invalid value. The text names it.",
+  401: "The request has no valid token or client certificate.",
+  403: forbidden(access),
+  413: "The request body is larger than this operation accepts.",
+  415: "The request body has a content type or an encoding that this operation does not accept.",
+  422: "The `Idempotency-Key` was used before, by a request with another body or query.",
+  429: "The caller has exceeded the rate limit. Wait for as many seconds as `Retry-After` says.",
+  500: "The server failed unexpectedly. Its log has the cause under the request id.",
+  503: "The server, its log or a service that it needs is unavailable. Retry with backoff.",
+  504: "The request took longer than its deadline.",
+})
+
+/** The statuses that the door may send for this operation. */
+const statusesOf = (access: Access, method: string, operation: Operation, has_key: boolean) => {
+  const { parameters = [], requestBody } = operation
+  const is_read = method === "get"
+  const has_input = requestBody !== undefined || !is_read || parameters.length > 0
+  return [
+    ...(has_input ? ["400"] : []),
+    ...(access === "public" ? [] : ["401"]),
+    ...(typeof access === "string" ? [] : ["403"]),
+    ...(requestBody === undefined ? [] : ["413", "415"]),
+    ...(has_key ? ["422"] : []),
+    ...["429", "500", "503", "504"],
+  ]
+}
+
+/** Descriptions that generation derives from a class name instead of a text. */
+const is_name = /^[\w/]+( \| [\w/]+)*$/
+
+const successes: Readonly<Record<string, string>> = {
+  200: "The request succeeded.",
+  201: "The resource was created.",
+  202: "The request was accepted. The work continues in the background.",
+  204: "The request succeeded. The response has no body.",
+  300: "The available versions.",
+}
+
+/** One description of a response for several causes. */
+const merged = (descriptions: string) =>
+  descriptions.includes(" | ")
+    ? `One of these:\n\n${descriptions.replaceAll(/^| \| /g, (cut) => `${cut && "\n"}- `)}`
+    : descriptions
+
+const withText = (
+  status: string,
+  response: Response,
+  texts: Readonly<Record<string, string>>,
+): Response => {
+  const { description } = response
+  const named = description.split(" | ").filter((one) => !is_name.test(one))
+  const own = merged(named.join(" | "))
+  return { ...response, description: own || (texts[status] ?? description) }
+}
+
+/** All responses of an operation: its own, and the door's where it has none for a status. */
+export const responsesOf = (
+  path: string,
+  method: string,
+  operation: Operation,
+  { access, has_key }: { readonly access: Access; readonly has_key: boolean },
+): Operation["responses"] => {
+  const texts = { ...causes(access), ...successes }
+  const name = names.get(envelopeOf(path)) ?? "Error"
+  const schema = { $ref: `#/components/schemas/${name}` }
+  const of_door = statusesOf(access, method, operation, has_key).map((status) => {
+    const description = texts[status] ?? ""
+    return [status, { description, content: { "application/json": { schema } } }] as const
+  })
+  const own = Object.entries(operation.responses).map(
+    ([status, response]) => [status, withText(status, response, texts)] as const,
+  )
+  return Object.fromEntries([...of_door, ...own])
+}
