@@ -41,33 +41,34 @@ ${table(
   ["other `/api` paths, `/health`", '`{"detail"}`'],
 )}
 
-For blob storage \`code\` is the name of a gRPC status, such as \`NOT_FOUND\`. On other \`/v1\` paths
-it begins with \`svc.\`, and \`category\` is \`tenant_action_required\` if the caller can resolve the
-error, or \`operator_action_required\` if an operator must.
+For blob storage \`code\` is the name of a gRPC status, such as \`NOT_FOUND\`. On other \`/v1\`
+paths it begins with \`svc.\`, and \`category\` is \`tenant_action_required\` if the caller can
+resolve the error, or \`operator_action_required\` if an operator must.
 
 Any path also responds with 404 (no such path), 405 (wrong method; 501 for blob storage) with
-\`Allow\`, 408 (the body arrives too slowly), 414 (a URL longer than ${url_length_max} characters), 429
-with \`Retry-After\` if a rate limit is configured, and 503 while the server starts, stops or cannot
-reach its log.
+\`Allow\`, 408 (the body arrives too slowly), 414 (a URL longer than ${url_length_max}
+characters), 429 with \`Retry-After\` if a rate limit is configured, and 503 while the server
+starts, stops or cannot reach its log.
 
 Retry only 429, 503 and 504: start at 100 ms, double the wait each time up to 30 s, and add jitter.`
 
 const pagination = `## Pagination
 
 A list in share protection, webhooks and the audit log returns a page. \`limit\` is 1 to
-${page_limit_max}, and ${page_limit} by default. To get the next page, send the \`next_marker\` of the
-response as \`marker\`; on the last page it is null or absent. A marker stays valid after its item is
-deleted. A limit out of range or a malformed marker is 400. Blob storage uses \`cursor\` and
-\`next_cursor\` instead.`
+${page_limit_max}, and ${page_limit} by default. To get the next page, send the \`next_marker\`
+of the response as \`marker\`; on the last page it is null or absent. A marker stays valid after
+its item is deleted. A limit out of range or a malformed marker is 400. Blob storage uses
+\`cursor\` and \`next_cursor\` instead.`
 
 const idempotency = `## Idempotency
 
-Send the header \`Idempotency-Key\` (1 to ${idempotency_key_length_max} printable ASCII characters, such as
-a UUID) with a POST, PUT, PATCH or DELETE that you may retry. A request with the same caller,
-project, method, path and key is carried out once, and a retry gets the result of the first request.
-The same key with another body or query is 422. A rejected request does not use up its key. A key is
-valid while it is among the last 64 commands of the resource; for an issued credential, as long as
-the credential is kept. Operations that are idempotent anyway accept the header and ignore it.`
+Send the header \`Idempotency-Key\` (1 to ${idempotency_key_length_max} printable ASCII
+characters, such as a UUID) with a POST, PUT, PATCH or DELETE that you may retry. A request with
+the same caller, project, method, path and key is carried out once, and a retry gets the result
+of the first request. The same key with another body or query is 422. A rejected request does
+not use up its key. A key is valid while it is among the last 64 commands of the resource; for
+an issued credential, as long as the credential is kept. Operations that are idempotent anyway
+accept the header and ignore it.`
 
 const positions = `## Positions
 
@@ -79,9 +80,9 @@ and otherwise responds with 503 and \`Retry-After\`.`
 const request_ids = `## Request ids
 
 Each response has a new \`X-Request-Id\`, which logs, events and the audit log contain. The
-\`X-Request-Id\` of a request is returned as \`X-Correlation-Id\`, at most ${correlation_id_length_max}
-characters of it, and kept with the events that the request causes. Share protection also returns
-\`X-Openstack-Request-Id: req-<id>\`.`
+\`X-Request-Id\` of a request is returned as \`X-Correlation-Id\`, at most
+${correlation_id_length_max} characters of it, and kept with the events that the request causes.
+Share protection also returns \`X-Openstack-Request-Id: req-<id>\`.`
 
 const values = `## Times and numbers
 
@@ -93,12 +94,12 @@ body; other services ignore them.`
 
 const versions = `## Versions
 
-Paths carry the version of their API: \`/v1\` or \`/v2\`. A version may get new fields, operations and
-error texts, so clients must ignore unknown fields in responses. [/asyncapi.json](/asyncapi.json)
-describes the published events and how to subscribe to them.`
+Paths carry the version of their API: \`/v1\` or \`/v2\`. A version may get new fields,
+operations and error texts, so clients must ignore unknown fields in responses.
+[/asyncapi.json](/asyncapi.json) describes the published events and how to subscribe to them.`
 
-const about = `Almanac runs five services on one event log: blob storage, share protection, the capital
-pressure dashboard, carrier search and plant disease prediction.`
+const about = `Almanac runs five services on one event log: blob storage, share protection, the
+capital pressure dashboard, carrier search and plant disease prediction.`
 
 export const introduction = [
   about,
