@@ -33,10 +33,10 @@ const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 SUITE is command, gateway, replay, jobs-page, schedule, token, backup, memory, dashboard,
 backfill, carrier, plant, mirror, blob, volume, erasure, repair, cluster, events or
 failover. Each measures Almanac against its peers, interleaved, and writes its tables into
-docs/benchmarks.md (--dry: only prints them). What is missing is skipped with one line. The blob
-suite measures all sizes with all counts of clients, or those that are said:
---sizes "1 MiB,16 MiB" --clients 8,2. The memory of a server under a mixed load is a script of its
-own: node bench/mixed-load/main.ts --help.
+docs/benchmarks.md (--dry: only prints them). A missing peer is skipped with one line. The blob
+suite measures all sizes with all counts of clients, or only these:
+--sizes "1 MiB,16 MiB" --clients 8,2. The memory of a server under a mixed load is a separate
+script: node bench/mixed-load/main.ts --help.
 
   npm run bench -- --only command --rounds 3 --seconds 2 --dry`
 

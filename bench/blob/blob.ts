@@ -137,11 +137,10 @@ export const blob: Suite = async (settings) => {
   const { folder, rounds, seconds } = settings
   const spent =
     `${rounds} rounds of ${seconds} s each, interleaved, after a discarded warm-up; every ` +
-    "server on the first core with all of its processes, the load client on the last: one of our " +
-    "own over plain sockets, for all of them. A round begins when the server before has come to " +
-    "rest. `CPU us`: user and system time of the server per " +
-    "operation, until it has come to rest. `flushes`: of the disk's cache per operation, " +
-    "by whomever. `client`: how busy the load client kept its core."
+    "server on the first core with all of its processes, the load client on the last. A round " +
+    "begins when the previous server is idle. `CPU us`: user and system time of the server per " +
+    "operation, until it is idle. `flushes`: flushes of the disk's cache per operation, by any " +
+    "program. `client`: how busy the load client's core was."
   const parts = cells.flatMap((cell) => [
     `${cell.size} ${cell.operation}, ${cell.clients} clients:`,
     cellTable(cell),

@@ -156,16 +156,15 @@ const rowsOf = (series: ReadonlyArray<Series<Row>>) => {
   })
 }
 
-const alone_name = "a node alone"
+const alone_name = "a single node"
 const heads = ["", "puts/s", "p50 ms", "p99 ms", "CPU us", "this / alone", "round by round"]
 
 const spentIn = (rounds: number, seconds: number) =>
   `${rounds} rounds of ${seconds} s each, interleaved, after a discarded warm-up of at most ` +
-  `${warm_up_seconds} s. All nodes, the node alone and the client share this machine's cores and ` +
-  "its one disk: a put that six nodes take part in is all their work here, and on machines of " +
-  "their own it is not. CPU is that of all processes of the cluster, its bus too, for each put, " +
-  "until they are at rest again. As `almanac cluster` has it, the first node alone indexes the " +
-  "events of all."
+  `${warm_up_seconds} s. All nodes, the single node and the client share this machine's cores and ` +
+  "its one disk, so this machine does the work of all six nodes of a put. CPU is the time of all " +
+  "processes of the cluster and of its bus per put, until they are idle. As in `almanac " +
+  "cluster`, only the first node indexes the events of all nodes."
 
 export const cluster: Suite = async ({ folder, rounds, seconds, onEnd }) => {
   const client = loadClient()

@@ -69,7 +69,7 @@ const members: Members = {
 }
 
 const never = async () => {
-  throw peerFailure("UNAVAILABLE", "nobody is there")
+  throw peerFailure("UNAVAILABLE", "no such node")
 }
 
 /** The other node, in this process; it hashes what it receives, as a real node does. */
@@ -169,12 +169,15 @@ const bandwidth = async ({ folder, rounds, seconds }: Settings) => {
 }
 
 /** A round of puts, and the MiB per second that the concurrent repair sent. */
-interface Beside extends Round {
+interface DuringRepair extends Round {
   readonly mib_per_s: number
 }
 
 /** Runs puts during a repair, one sweep after another. */
-const besides = async (engine: NodeEngine, put: () => Promise<Round>): Promise<Beside> => {
+const duringRepair = async (
+  engine: NodeEngine,
+  put: () => Promise<Round>,
+): Promise<DuringRepair> => {
   let is_over = false
   let bytes_moved = 0
   const going = (async () => {
@@ -208,12 +211,12 @@ const besides = async (engine: NodeEngine, put: () => Promise<Round>): Promise<B
  * one, and as these accumulate, less time would remain for the blobs to send.
  */
 const latencies = async ({ folder, rounds, seconds }: Settings) => {
-  say("puts beside a repair")
+  say("puts during repair")
   const order = orderOf("REPLICATION_POLICY_NONE")
   let done = 0
   const withPuts =
-    (run: (engine: NodeEngine, put: () => Promise<Round>) => Promise<Beside>) => async () => {
-      const dir = join(folder, "repair-beside")
+    (run: (engine: NodeEngine, put: () => Promise<Round>) => Promise<DuringRepair>) => async () => {
+      const dir = join(folder, "repair-puts")
       const { engine } = await filled(dir, mib, limit_bytes * seconds)
       const one = async (i: number) =>
         void (await engine.put(order, [fresh(put_bytes, i + 2 ** 40)], now()))
@@ -225,14 +228,14 @@ const latencies = async ({ folder, rounds, seconds }: Settings) => {
       return round
     }
   const seats = [
-    { name: "beside the repair", round: withPuts(besides) },
+    { name: "during repair", round: withPuts(duringRepair) },
     { name: "alone", round: withPuts(async (_, put) => ({ ...(await put()), mib_per_s: 0 })) },
   ]
   const effort = { in_flight: puts_in_flight, seconds, runs_max: 1 }
   const measured = await interleave(seats, effort, rounds, folder)
-  const [beside] = measured.series
-  const moved = spread(beside?.rounds.map(({ mib_per_s }) => mib_per_s) ?? [])
-  const columns = { rate: "puts/s", per_run: 1, ours: "beside the repair", latency: true }
+  const [during] = measured.series
+  const moved = spread(during?.rounds.map(({ mib_per_s }) => mib_per_s) ?? [])
+  const columns = { rate: "puts/s", per_run: 1, ours: "during repair", latency: true }
   const heading = `Puts of 4 KiB, ${puts_in_flight} in flight`
   const sent = `the repair sent ${range(moved)} MiB/s meanwhile`
   return { parts: [`${heading}; ${sent}:`, table(measured, columns)], measured }
@@ -241,10 +244,10 @@ const latencies = async ({ folder, rounds, seconds }: Settings) => {
 export const repair: Suite = async (settings) => {
   const { folder, rounds, seconds } = settings
   const speed = await bandwidth(settings)
-  const beside = await latencies(settings)
+  const during = await latencies(settings)
   const spent =
     `${rounds} rounds, interleaved, after one discarded; each moves ${seconds} seconds' worth of ` +
     "its limit."
-  const setup = await machine(folder, [...speed.measured, beside.measured], [])
-  return [setup, spent, ...speed.parts, ...beside.parts].join("\n\n")
+  const setup = await machine(folder, [...speed.measured, during.measured], [])
+  return [setup, spent, ...speed.parts, ...during.parts].join("\n\n")
 }

@@ -72,9 +72,9 @@ export const backfill: Suite = async ({ folder, rounds, onEnd }) => {
   const measured = await interleave(seats, effort, rounds, folder)
   const columns = { rate: "processes/s", per_run: 1, ours: "almanac", latency: true }
   const spent =
-    `${rounds} processes each, interleaved, after one discarded. almanac is the verb beside a ` +
-    "running instance, where each day has another composite before: it computes and stores them " +
-    "all, into the log and into the file. With nothing new it computes all and stores none. Its " +
-    "maths alone, and pandas, read a copy of the file and write every day into it."
+    `${rounds} processes each, interleaved, after one discarded. almanac is the command with a ` +
+    "running server and another composite for each day: it computes all days and writes them to " +
+    "the log and the file. With nothing new it computes all and writes none. Its maths alone, and " +
+    "pandas, read a copy of the file and write every day into it."
   return [await machine(folder, [measured], []), spent, table(measured, columns)].join("\n\n")
 }

@@ -32,7 +32,7 @@ export const carrier: Suite = async ({ folder, rounds, seconds, onEnd }) => {
   const columns = { rate: "numbers/s", per_run: 1, ours: nameOf(width), latency: false }
   const spent =
     `${rounds} rounds of ${seconds} s each, interleaved, after one discarded. The registry is a ` +
-    "process of its own on loopback, with a median of 60 ms and a heavy tail."
+    "separate process on loopback, with a median of 60 ms and a heavy tail."
   const counted = [
     await shedding(child, url),
     await promiseAll(child, url),
@@ -54,8 +54,8 @@ interface Told {
 const tell = async (child: ChildProcess, plan: { readonly shed_above?: number }): Promise<Told> => {
   const answer = once(child, "message")
   child.send(plan)
-  const [told] = await answer
-  return told
+  const [first] = await answer
+  return first
 }
 
 const open = (url: string, concurrency: number) => {

@@ -100,7 +100,7 @@ export const mirror: Suite = async ({ folder, rounds, onEnd }) => {
   const searched = await orSkip("searches", () => searches(folder, rounds, scope))
   const tables = [
     `${rounds} imports each of two million dockets (legacy, and one in fifteen in Motus too), ` +
-      "interleaved, after one discarded. almanac is the whole verb, from its start to its end.",
+      "interleaved, after one discarded. almanac is the whole command, from start to exit.",
     table(imported, { rate: "imports/s", per_run: 1, ours: "almanac", latency: true }),
   ]
   if (searched === undefined) return [await machine(folder, [imported], []), ...tables].join("\n\n")
@@ -108,9 +108,9 @@ export const mirror: Suite = async ({ folder, rounds, onEnd }) => {
   return [
     await machine(folder, [imported, measured], []),
     ...tables,
-    `A search of a million numbers with ${count.toLocaleString("en-US")} carriers, its rows as ` +
-      "bytes in the thread that asked, against the bare scan of the same rows by better-sqlite3 " +
-      "in process, whose rows are no text yet.",
+    `A search of a million numbers with ${count.toLocaleString("en-US")} carriers, as bytes in ` +
+      "the calling thread, against a bare scan of the same rows by better-sqlite3 in process, " +
+      "without formatting.",
     table(measured, { rate: "searches/s", per_run: 1, ours: "almanac", latency: true }),
   ].join("\n\n")
 }

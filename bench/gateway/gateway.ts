@@ -65,7 +65,7 @@ const look_ms = 100
 /** A job that has ended: the enrollment of a bucket on an endpoint without a server. */
 const endedJob = async ({ url, token, tenant, tenant_project_id, trust_id }: Gateway) => {
   const ask = asking(url, tenant)
-  const body = { project_id: tenant_project_id, payload: "nobody asks for it" }
+  const body = { project_id: tenant_project_id, payload: "unused" }
   const { href } = await asking(url, token)<{ href: string }>("admin/secrets", body)
   const { job } = await ask<{ job: { id: string } }>("targets", {
     name: "none",

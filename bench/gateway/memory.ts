@@ -55,7 +55,7 @@ const idleAgent = async (folder: string) => {
   }
 }
 
-const told = (figures: ReadonlyArray<number>) =>
+const figuresText = (figures: ReadonlyArray<number>) =>
   `${median(figures).toFixed(1)} MB (${figures.map((figure) => figure.toFixed(1)).join(" ")})`
 
 export const memory: Suite = async ({ folder, rounds }) => {
@@ -67,8 +67,8 @@ export const memory: Suite = async ({ folder, rounds }) => {
   }
   const ratio = (median(agents) / median(nodes)).toFixed(2)
   const rows = [
-    `- agent: ${told(agents)}`,
-    `- Node: ${told(nodes)}`,
+    `- agent: ${figuresText(agents)}`,
+    `- Node: ${figuresText(nodes)}`,
     `- agent / Node: ${ratio}`,
   ].join("\n")
   const spent = `${rounds} rounds, in turns; resident memory ${rest_ms / 1000} s after the start.`

@@ -1,7 +1,7 @@
 /**
  * The upper bound of a replay: parse each message, upsert the row, and commit 500 messages and the
- * position per transaction. It has no checks, no decoding and no layers; nobody would want to
- * maintain it.
+ * position per transaction. It has no checks, no decoding and no layers, so it is no
+ * program to maintain.
  *
  * It runs twice: `bare loop` reads from JetStream as Almanac does and is the fair limit; `bare
  * loop, from memory` shows how much of that is reading.

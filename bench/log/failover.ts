@@ -101,7 +101,7 @@ const killHolder = (cluster: NatsCluster, all: ReadonlyArray<Process>) => async 
   const kept = await cluster.ask((jsm) => jsm.streams.getMessage("KV_ALMANAC_LEASES", query))
   const holder = kept?.json<{ readonly holder: string }>().holder
   const one = all.find(({ name }) => name === holder)
-  if (one === undefined) throw new Error("nobody conducts")
+  if (one === undefined) throw new Error("no process conducts")
   await one.server.killAlone()
   return async () => {
     one.server = await startServer(one.data_dir, one.environment)
@@ -115,7 +115,7 @@ export const failover: Suite = async ({ folder, rounds, onEnd }) => {
   const all = await startAll(cluster, folder)
   await pause(settle_ms)
   const faults = [
-    roundOf(cluster, "the process that conducts", killHolder(cluster, all)),
+    roundOf(cluster, "the conductor", killHolder(cluster, all)),
     ...bus_names.map((name) =>
       roundOf(cluster, name, async () => {
         await cluster.bus(name).kill()

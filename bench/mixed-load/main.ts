@@ -28,7 +28,7 @@ const late_ms_max = 200
 const waiting_max = 64
 /** For all services together: timers and the bus open and close this many. */
 const descriptors_slack = 4
-const told_errors_max = 10
+const printed_errors_max = 10
 
 const { values } = parseArgs({
   options: {
@@ -139,7 +139,7 @@ const measure = async (folder: string, load_minutes: number, idle_minutes: numbe
     }
     const errors: Array<string> = []
     const onError = (text: string) => {
-      if (errors.push(text) <= told_errors_max) console.error(text)
+      if (errors.push(text) <= printed_errors_max) console.error(text)
     }
     const began = performance.now()
     const end = began + load_minutes * minute_ms

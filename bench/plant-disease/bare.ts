@@ -24,7 +24,7 @@ export interface Bare {
 
 const side = 224
 
-/** What a simple service would do: sharp's own cubic resize, and a loop. */
+/** Prepares images as a simple service would: sharp's own cubic resize, and a loop. */
 const preparing = async (image: Uint8Array, numbers: Float32Array, batch: number) => {
   const { default: sharp } = await import("sharp")
   const decoded = () =>

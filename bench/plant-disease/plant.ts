@@ -124,12 +124,12 @@ const spentOf = (
 ) =>
   `${rounds} rounds of ${seconds} s each, interleaved, after one discarded; a JPEG of 256 by ` +
   `256 pixels (${image.length} bytes) from memory; random weights. MobileNetV2 is a model.json ` +
-  "as Keras has it, the tutorial's network an .h5; bare ONNX Runtime runs the ONNX file that the " +
-  "service makes of them. It is given numbers and decodes nothing; with sharp it has the same " +
-  "JPEG decoded, resized (sharp's cubic, not Pillow's) and divided in the same threads before " +
-  "each run. p50 " +
-  `of one image less that of bare ONNX Runtime: ${first ? difference(first.measured) : ""} ms ` +
-  `of MobileNetV2, ${third ? difference(third.measured) : ""} ms of the tutorial's network.`
+  "as Keras writes it, the tutorial's network an .h5; bare ONNX Runtime runs the ONNX file that " +
+  "the service converts them to. It receives numbers and decodes nothing. With sharp, the same " +
+  "JPEG is decoded, resized (sharp's cubic, not Pillow's) and divided in the same threads before " +
+  "each run. Difference to bare ONNX Runtime in p50 of one image: " +
+  `${first ? difference(first.measured) : ""} ms for MobileNetV2, ` +
+  `${third ? difference(third.measured) : ""} ms for the tutorial's network.`
 
 export const plant: Suite = async (settings) => {
   const { folder, seconds } = settings

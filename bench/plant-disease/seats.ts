@@ -55,12 +55,12 @@ export const bareSeat = async (name: string, bare: Bare, workers: number): Promi
   return {
     name,
     round: async ({ seconds }) => {
-      const told = threads.map(async (worker) => {
+      const rounds = threads.map(async (worker) => {
         worker.postMessage(seconds)
         const [latencies]: ReadonlyArray<ReadonlyArray<number>> = await once(worker, "message")
         return latencies ?? []
       })
-      const latencies = (await Promise.all(told)).flat()
+      const latencies = (await Promise.all(rounds)).flat()
       const { runs, runs_per_s, ...rest } = summary(latencies, seconds)
       return { runs: runs * bare.batch, runs_per_s: runs_per_s * bare.batch, ...rest }
     },

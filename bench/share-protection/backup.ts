@@ -171,8 +171,8 @@ export const backup: Suite = async ({ folder, rounds, onEnd }) => {
   const spent =
     `${rounds} rounds, interleaved, after one discarded; ${files_total} files of ` +
     `${Math.round(bytes / megabyte)} MB from the live folder into a new repository on a new ` +
-    "S3 server, then back into a new folder. Of Almanac: from the job's `started_at` to its " +
-    "`finished_at`; of the others: the whole program. Either engine has a cache of its own."
+    "S3 server, then back into a new folder. Almanac is measured from the job's `started_at` to " +
+    "its `finished_at`, the others from start to exit. Each engine has its own cache."
   const tables = ["backup", "restore"].map((what) => {
     const series = measured.series.filter(({ name }) => name.startsWith(what))
     const columns = { rate: "MB/s", per_run: bytes / megabyte, ours: `${what}: almanac` }

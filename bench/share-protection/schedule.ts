@@ -27,6 +27,6 @@ export const schedule: Suite = async ({ folder, rounds, onEnd }) => {
   const columns = { rate: "backups/s", per_run: policies_total, ours: "almanac", latency: false }
   const spent =
     `${rounds} ticks of ${policies_total} policies each, interleaved with the bare appends of ` +
-    "what the tick before them wrote, after one discarded."
+    "the commits of the preceding tick, after one discarded."
   return [await machine(folder, [measured], []), spent, table(measured, columns)].join("\n\n")
 }

@@ -60,7 +60,7 @@ const private_terms: ReadonlyArray<WordRule> = [
     use: "name the thing; any, regardless of, every client that",
     finds: "It is refused, whatever the host name.",
   },
-  { pattern: /\bnobody\b/i, use: "no one, or name who", finds: "Nobody reads it." },
+  { pattern: /(?<!as )\bnobody\b/i, use: "no one, or name who", finds: "Nobody reads it." },
   {
     pattern: /\b(at most|of) so many\b|\bso many (rows|bytes|items|days|seconds)\b/i,
     use: "Maximum number of, the number of",
@@ -110,11 +110,6 @@ const shapes: ReadonlyArray<WordRule> = [
     pattern: new RegExp(`${start}(It|This) is (told|said|asked|shown)\\b`),
     use: "the active voice with its subject",
     finds: "It is said on standard error.",
-  },
-  {
-    pattern: /\b(need|needs|has|have|takes?|gets?) none\b/i,
-    use: "requires no, or a sentence that names the thing",
-    finds: "A read needs none.",
   },
 ]
 
