@@ -161,9 +161,9 @@ const heads = ["", "puts/s", "p50 ms", "p99 ms", "CPU us", "this / alone", "roun
 
 const spentIn = (rounds: number, seconds: number) =>
   `${rounds} rounds of ${seconds} s each, interleaved, after a discarded warm-up of at most ` +
-  `${warm_up_seconds} s. All nodes, the single node and the client share this machine's cores and ` +
-  "its one disk, so this machine does the work of all six nodes of a put. CPU is the time of all " +
-  "processes of the cluster and of its bus per put, until they are idle. As in `almanac " +
+  `${warm_up_seconds} s. All nodes, the single node and the client share this machine's cores ` +
+  "and its one disk, so this machine does the work of all six nodes of a put. CPU is the time of " +
+  "all processes of the cluster and of its bus per put, until they are idle. As in `almanac " +
   "cluster`, only the first node indexes the events of all nodes."
 
 export const cluster: Suite = async ({ folder, rounds, seconds, onEnd }) => {

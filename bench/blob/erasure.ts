@@ -93,7 +93,7 @@ export const erasure: Suite = async ({ folder, rounds, onEnd }) => {
   }
   const spent =
     `${rounds} rounds of ${bytes_of_run / 2 ** 20} MiB each, interleaved, after one discarded; ` +
-    `gigabytes (${giga}) of blob per second on one core. The peer is measured in CPU time, Almanac ` +
-    "in elapsed time."
+    `gigabytes (${giga}) of blob per second on one core. The peer is measured in CPU time, ` +
+    "Almanac in elapsed time."
   return [await machine(folder, all, []), spent, ...parts].join("\n\n")
 }
