@@ -13,6 +13,7 @@ const leavesOf = ([name, schema]: Named): ReadonlyArray<Named> =>
 
 const fieldOf = ([name, schema]: Named, shape: string): Field => {
   const { description, examples, flag } = schema.ast.context?.annotations ?? {}
+  const text = String(description).replace(/\.$/, "")
   const kind = kindOf(schema)
   const choices = choicesOf(schema)
   const repeated = kind === "json" ? "; may be repeated" : ""
@@ -20,7 +21,7 @@ const fieldOf = ([name, schema]: Named, shape: string): Field => {
   return {
     name,
     kind: kind === "json" ? "list" : kind,
-    what: `${description}${example}${repeated}${shape}`,
+    what: `${text}${example}${repeated}${shape}`,
     ...(typeof flag === "string" ? { flag } : {}),
     ...(choices === undefined ? {} : { choices }),
   }

@@ -27,7 +27,10 @@ export const mappedBody = <Body, Meant>(
     ),
   )
 
-const Fixed = Schema.optionalKey(Schema.Json)
+const Fixed = Schema.optionalKey(Schema.Json).annotateKey({
+  description: "Cannot be changed: accepted with the current value only.",
+  readOnly: true,
+})
 
 /** The PATCH of a resource with the fields of `View`. */
 export const patchOf = <const Fields extends Schema.Struct.Fields, Meant>(
@@ -39,7 +42,7 @@ export const patchOf = <const Fields extends Schema.Struct.Fields, Meant>(
   const body = Schema.Struct({
     ...changeable.fields,
     ...Object.fromEntries(names.map((name) => [name, Fixed])),
-  })
+  }).annotate({ description: "The fields to change. Absent fields stay unchanged." })
   const isFixed = (name: string) => names.includes(name)
   // The names of the fixed fields are only known at run time.
   return mappedBody(body as unknown as Schema.Codec<object, unknown>, (request) => {

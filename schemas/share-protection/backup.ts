@@ -77,39 +77,68 @@ export const completed_fields = { ...snapshot_fields, unread: Schema.optionalKey
 /** Size of the sample that a restore test restored. */
 export const tested_fields = { files: Count, bytes: Count }
 
+const until_available = "Null until the backup is available."
+
 /** The fields of a backup, in the order of its table's columns. */
 export const backup_row = {
   id: BackupId,
   project_id: ProjectId,
   share_id: ShareId,
   target_id: TargetId,
-  /** Null without a policy, and after its policy was deleted. */
-  policy_id: Schema.NullOr(PolicyId),
+  policy_id: Schema.NullOr(PolicyId).annotateKey({
+    description: "Id of the policy. Null without one, and after the policy was deleted.",
+  }),
   /** The target's domain. */
   domain_id: Schema.NullOr(DomainId),
-  /** Null for a backup adopted from the repository. */
-  job_id: Schema.NullOr(JobId),
-  status: BackupStatus,
-  /** The following fields are null until the backup is available. */
-  engine_snapshot_id: Schema.NullOr(EngineSnapshotId),
-  crash_consistent: Schema.NullOr(Schema.Boolean),
-  partial: Schema.NullOr(Schema.Boolean),
-  bytes: Schema.NullOr(Count),
-  stored_bytes: Schema.NullOr(Count),
-  files: Schema.NullOr(Count),
-  protected_until: Schema.NullOr(Instant),
-  /** An expired backup can be undeleted at least until then; null if unknown. */
-  recoverable_until: Schema.NullOr(Instant),
-  /** Whether it was undeleted, which exempts it from retention. */
-  kept: Schema.Boolean,
-  /** Why it failed. */
-  reason: Schema.NullOr(Reason),
-  /** When its snapshot was taken. */
-  taken_at: Schema.NullOr(Instant),
-  completed_at: Schema.NullOr(Instant),
-  expired_at: Schema.NullOr(Instant),
-  created_at: Instant,
-  updated_at: Instant,
+  job_id: Schema.NullOr(JobId).annotateKey({
+    description: "Id of the backup's job. Null if the record was rebuilt from the repository.",
+  }),
+  status: BackupStatus.annotateKey({
+    description:
+      "`creating` until the target is enrolled, `queued` until a worker starts, `running`, then " +
+      "`available` or `error`. `expired` once retention removed the snapshot.",
+  }),
+  engine_snapshot_id: Schema.NullOr(EngineSnapshotId).annotateKey({
+    description: `Id of the snapshot in the repository. ${until_available}`,
+  }),
+  crash_consistent: Schema.NullOr(Schema.Boolean).annotateKey({
+    description: "Whether a snapshot of the share was read instead of the live share.",
+  }),
+  partial: Schema.NullOr(Schema.Boolean).annotateKey({
+    description: `Whether some files could not be read and are missing. ${until_available}`,
+  }),
+  bytes: Schema.NullOr(Count).annotateKey({
+    description: `Size of the backed-up files in bytes. ${until_available}`,
+  }),
+  stored_bytes: Schema.NullOr(Count).annotateKey({
+    description: `Bytes that the backup added to the repository. ${until_available}`,
+  }),
+  files: Schema.NullOr(Count).annotateKey({
+    description: `Number of backed-up files. ${until_available}`,
+  }),
+  protected_until: Schema.NullOr(Instant).annotateKey({
+    description: "Until when object lock protects the backup. Null if no lock is known.",
+  }),
+  recoverable_until: Schema.NullOr(Instant).annotateKey({
+    description: "Until when an expired backup can be undeleted at least. Null if unknown.",
+  }),
+  kept: Schema.Boolean.annotateKey({
+    description: "Whether the backup was undeleted. Retention does not expire it again.",
+  }),
+  reason: Schema.NullOr(Reason).annotateKey({
+    description: "Why the backup failed, or why its snapshot is missing. Null otherwise.",
+  }),
+  taken_at: Schema.NullOr(Instant).annotateKey({
+    description: `Time at which the snapshot was taken, which retention uses. ${until_available}`,
+  }),
+  completed_at: Schema.NullOr(Instant).annotateKey({
+    description: `Time at which the backup became available. ${until_available}`,
+  }),
+  expired_at: Schema.NullOr(Instant).annotateKey({
+    description: "Time at which retention expired the backup. Null unless it is expired.",
+  }),
+  created_at: Instant.annotateKey({ description: "Time of the request." }),
+  updated_at: Instant.annotateKey({ description: "Time of the last change." }),
 }
 
 const about = {

@@ -17,7 +17,7 @@ const Workers = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: workers
 
 const quota = (what: string) =>
   Schema.optionalKey(Count).annotateKey({
-    description: `Quota of ${what} for each project`,
+    description: `Maximum number of ${what} of each project.`,
     flag: `quota-${what}`,
   })
 
@@ -28,24 +28,38 @@ const quotas = {
 }
 
 const settings = {
-  min_workers: Schema.NullOr(Workers).annotateKey({ description: "Minimum number of workers" }),
-  max_workers: Schema.NullOr(Workers).annotateKey({ description: "Maximum number of workers" }),
-  worker_boot_image: Schema.NullOr(Name).annotateKey({ description: "Image of new workers" }),
-  quotas: Schema.NullOr(Schema.Struct(quotas)),
+  min_workers: Schema.NullOr(Workers).annotateKey({
+    description: "Minimum number of workers. Null: conductor.min_workers.",
+  }),
+  max_workers: Schema.NullOr(Workers).annotateKey({
+    description: "Maximum number of workers. Null: conductor.max_workers.",
+  }),
+  worker_boot_image: Schema.NullOr(Name).annotateKey({
+    description: "Image of new workers. Null: conductor.worker_boot_image.",
+  }),
+  quotas: Schema.NullOr(Schema.Struct(quotas)).annotateKey({
+    description: "Quotas of each project. Null, or an absent quota: those of the configuration.",
+  }),
 }
 
 /** Null resets a setting to the configuration's. Quotas are always set together. */
 export const domain_changes = optional(settings)
 
-export const DomainSettings = Schema.Struct(domain_changes)
+export const DomainSettings = Schema.Struct(domain_changes).annotate({
+  identifier: "DomainSettings",
+  description: "The settings to change. Absent ones stay unchanged.",
+})
 export type DomainSettings = typeof DomainSettings.Type
 
 const progress = {
-  /** Whether a change waits for the next tick. */
-  pending: Schema.Boolean,
-  applied_at: Schema.NullOr(Instant),
-  created_at: Instant,
-  updated_at: Instant,
+  pending: Schema.Boolean.annotateKey({
+    description: "Whether a change has not been applied yet.",
+  }),
+  applied_at: Schema.NullOr(Instant).annotateKey({
+    description: "Time at which the settings were last applied. Null if never.",
+  }),
+  created_at: Instant.annotateKey({ description: "Time of the first change." }),
+  updated_at: Instant.annotateKey({ description: "Time of the last change." }),
 }
 
 /** Null: the configuration's value applies. */
@@ -57,7 +71,10 @@ export const domain_row = {
   ...progress,
 }
 
-export const Domain = Schema.Struct({ id: DomainId, ...domain_changes, ...progress })
+export const Domain = Schema.Struct({ id: DomainId, ...domain_changes, ...progress }).annotate({
+  identifier: "Domain",
+  description: "A domain's own settings of workers and quotas.",
+})
 export type Domain = typeof Domain.Type
 
 export const ConfigureDomain = message("ConfigureDomain", domain_changes)

@@ -9,37 +9,49 @@ export const Uuid = Schema.String.check(
   }),
 )
 
-export const TargetId = Uuid.pipe(Schema.brand("TargetId"))
+const uuid = (description: string) => Uuid.annotate({ description })
+
+export const TargetId = uuid("Id of the target.").pipe(Schema.brand("TargetId"))
 export type TargetId = typeof TargetId.Type
 
-export const TargetTemplateId = Uuid.pipe(Schema.brand("TargetTemplateId"))
+export const TargetTemplateId = uuid("Id of the target template.").pipe(
+  Schema.brand("TargetTemplateId"),
+)
 export type TargetTemplateId = typeof TargetTemplateId.Type
 
-export const PolicyId = Uuid.pipe(Schema.brand("PolicyId"))
+export const PolicyId = uuid("Id of the policy.").pipe(Schema.brand("PolicyId"))
 export type PolicyId = typeof PolicyId.Type
 
-export const BackupId = Uuid.pipe(Schema.brand("BackupId"))
+export const BackupId = uuid("Id of the backup.").pipe(Schema.brand("BackupId"))
 export type BackupId = typeof BackupId.Type
 
-export const RestoreId = Uuid.pipe(Schema.brand("RestoreId"))
+export const RestoreId = uuid("Id of the restore.").pipe(Schema.brand("RestoreId"))
 export type RestoreId = typeof RestoreId.Type
 
-export const JobId = Uuid.pipe(Schema.brand("JobId"))
+export const JobId = uuid("Id of the job.").pipe(Schema.brand("JobId"))
 export type JobId = typeof JobId.Type
 
-export const RolloutId = Uuid.pipe(Schema.brand("RolloutId"))
+export const RolloutId = uuid("Id of the rollout.").pipe(Schema.brand("RolloutId"))
 export type RolloutId = typeof RolloutId.Type
 
-export const WorkerId = Token.pipe(Schema.brand("WorkerId"))
+export const WorkerId = Token.annotate({ description: "Id of the worker." }).pipe(
+  Schema.brand("WorkerId"),
+)
 export type WorkerId = typeof WorkerId.Type
 
 /** A share of the shared file system service. */
-export const ShareId = Uuid.pipe(Schema.brand("ShareId"))
+export const ShareId = uuid("Id of the share in the shared file system service.").pipe(
+  Schema.brand("ShareId"),
+)
 export type ShareId = typeof ShareId.Type
 
 /** A project of the identity service: 32 hex digits or a UUID in Keystone. */
-export const ProjectId = Token.pipe(Schema.brand("ProjectId"))
+export const ProjectId = Token.annotate({
+  description: "Id of the project in the identity service.",
+}).pipe(Schema.brand("ProjectId"))
 export type ProjectId = typeof ProjectId.Type
 
-export const DomainId = Token.pipe(Schema.brand("DomainId"))
+export const DomainId = Token.annotate({
+  description: "Id of the domain in the identity service.",
+}).pipe(Schema.brand("DomainId"))
 export type DomainId = typeof DomainId.Type

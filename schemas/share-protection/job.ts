@@ -59,29 +59,44 @@ export const forgotten_max = 64
 /** The fields of a job, in the order of its table's columns. */
 export const job_row = {
   id: JobId,
-  job_type: JobType,
-  state: JobState,
-  /** Null for the service's own jobs on a bucket that projects share. */
-  project_id: Schema.NullOr(ProjectId),
-  resource_type: ResourceType,
-  resource_id: Uuid,
-  target_id: TargetId,
-  share_id: Schema.NullOr(ShareId),
-  /** The backup that the job makes or restores. */
-  backup_id: Schema.NullOr(BackupId),
-  /** The present worker, or the last one. */
-  worker_id: Schema.NullOr(WorkerId),
-  /** From 1. */
-  attempt: Count,
+  job_type: JobType.annotateKey({ description: "What the job does." }),
+  state: JobState.annotateKey({
+    description:
+      "`queued` until a worker starts the job, then its steps in the order of this list. " +
+      "`available` (success) and `error` (failure) are final, unless an operator retries the job.",
+  }),
+  project_id: Schema.NullOr(ProjectId).annotateKey({
+    description: "Project of the resource. Null for maintenance of a bucket that projects share.",
+  }),
+  resource_type: ResourceType.annotateKey({ description: "Type of the resource." }),
+  resource_id: Uuid.annotateKey({
+    description: "Id of the target, backup or restore that the job works on.",
+  }),
+  target_id: TargetId.annotateKey({ description: "Id of the target whose repository is used." }),
+  share_id: Schema.NullOr(ShareId).annotateKey({
+    description: "Id of the share that is read or written. Null if the job uses none.",
+  }),
+  backup_id: Schema.NullOr(BackupId).annotateKey({
+    description: "Id of the backup that the job makes or restores. Null for other jobs.",
+  }),
+  worker_id: Schema.NullOr(WorkerId).annotateKey({
+    description: "Id of the current or last worker. Null before a worker was assigned.",
+  }),
+  attempt: Count.annotateKey({ description: "Number of the current attempt, from 1." }),
   error_code: Schema.NullOr(ErrorCode),
   error_detail: Schema.NullOr(Reason),
-  error_category: Schema.NullOr(ErrorCategory),
-  /** Start of this attempt. */
-  started_at: Schema.NullOr(Instant),
-  finished_at: Schema.NullOr(Instant),
+  error_category: Schema.NullOr(ErrorCategory).annotateKey({
+    description: "Who can resolve the error. Null unless the state is `error`.",
+  }),
+  started_at: Schema.NullOr(Instant).annotateKey({
+    description: "Start of the current attempt. Null while the job is queued.",
+  }),
+  finished_at: Schema.NullOr(Instant).annotateKey({
+    description: "End of the job. Null until it has ended.",
+  }),
   cancelled: Schema.Boolean,
-  created_at: Instant,
-  updated_at: Instant,
+  created_at: Instant.annotateKey({ description: "Time of creation." }),
+  updated_at: Instant.annotateKey({ description: "Time of the last change of state." }),
 }
 
 export const job_fields = {

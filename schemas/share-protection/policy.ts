@@ -62,39 +62,59 @@ const Patterns = Schema.Array(
 )
 
 const editable = {
-  name: Name.annotateKey({ description: "Its name" }),
-  schedule: Schedule.annotateKey({ description: "When, as a cron expression" }),
+  name: Name.annotateKey({ description: "Name of the policy, which need not be unique." }),
+  schedule: Schedule.annotateKey({
+    description: "Times of the backups, as a cron expression of five fields.",
+    examples: ["30 2 * * *"],
+  }),
   timezone: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(64)).annotateKey({
-    description: "Time zone of the schedule; UTC by default",
+    description: "IANA time zone of the schedule and the retention. UTC by default.",
     examples: ["Europe/Berlin"],
   }),
-  retention: Retention,
-  enabled: Schema.Boolean.annotateKey({ description: "Whether its schedule runs" }),
-  include_patterns: Patterns.annotateKey({ description: "Only these paths", flag: "include" }),
-  exclude_patterns: Patterns.annotateKey({ description: "Not these paths", flag: "exclude" }),
+  retention: Retention.annotateKey({
+    description: "Which backups to keep. A backup that no rule keeps expires.",
+  }),
+  enabled: Schema.Boolean.annotateKey({
+    description: "Whether scheduled backups are made. True by default.",
+  }),
+  include_patterns: Patterns.annotateKey({
+    description: "Glob patterns of the paths to back up. Without any, the whole share.",
+    flag: "include",
+  }),
+  exclude_patterns: Patterns.annotateKey({
+    description: "Glob patterns of paths to leave out of the backups.",
+    flag: "exclude",
+  }),
   max_retries: Schema.Int.check(
     Schema.isBetween({ minimum: 0, maximum: max_retries_max }),
-  ).annotateKey({ description: "Tries after a failure that wrote nothing, 0 to 10" }),
+  ).annotateKey({
+    description:
+      "Maximum number of automatic retries of a backup that failed before it wrote a snapshot.",
+  }),
 }
 
 /** The fields of a policy, in the order of its table's columns. */
 export const policy_row = {
   id: PolicyId,
   project_id: ProjectId,
-  share_id: ShareId.annotateKey({ description: "The share" }),
+  share_id: ShareId.annotateKey({ description: "Id of the share to back up." }),
   /** `target_id` in Shape A, `target_template_id` in Shape B. */
   target_id: Schema.NullOr(TargetId),
   target_template_id: Schema.NullOr(TargetTemplateId),
   /** The domain of the target or the template. */
   domain_id: Schema.NullOr(DomainId),
   ...editable,
-  /** The last tick that was used or skipped; null for an `as_of` query. */
-  last_tick: Schema.NullOr(Instant),
+  last_tick: Schema.NullOr(Instant).annotateKey({
+    description:
+      "Last scheduled time for which a backup was made or skipped. Null if there was none, and " +
+      "for `as_of`.",
+  }),
   /** The policy's backup in progress; null for an `as_of` query. */
   in_flight_backup_id: Schema.NullOr(BackupId),
-  created_at: Instant,
-  /** When it was defined or last changed; its schedule's activity does not count. */
-  updated_at: Instant,
+  created_at: Instant.annotateKey({ description: "Time of creation." }),
+  updated_at: Instant.annotateKey({
+    description: "Time of the last change to the policy. Scheduled backups do not count.",
+  }),
 }
 
 /** The fields that define a policy. */

@@ -19,10 +19,16 @@ export type ReconciliationLoop = typeof ReconciliationLoop.Type
 
 /** A difference found by a loop. `kind` is a keyword such as share_gone or snapshot_unknown. */
 export const Drift = Schema.Struct({
-  loop: ReconciliationLoop,
-  kind: Schema.String.check(Schema.isPattern(/^[a-z_]{1,64}$/u)),
-  subject: Schema.String.check(Schema.isPattern(/^[\w-]{1,128}$/u)),
-  detail: Schema.String.check(Schema.isMaxLength(256)),
+  loop: ReconciliationLoop.annotateKey({ description: "The loop that found the difference." }),
+  kind: Schema.String.check(Schema.isPattern(/^[a-z_]{1,64}$/u)).annotateKey({
+    description: "Kind of difference, such as `share_gone` or `snapshot_unknown`.",
+  }),
+  subject: Schema.String.check(Schema.isPattern(/^[\w-]{1,128}$/u)).annotateKey({
+    description: "Id of the resource concerned.",
+  }),
+  detail: Schema.String.check(Schema.isMaxLength(256)).annotateKey({
+    description: "One sentence about the difference.",
+  }),
 })
 export type Drift = typeof Drift.Type
 
@@ -30,12 +36,29 @@ export type Drift = typeof Drift.Type
 export const drift_kept_max = 3
 
 export const ReconciliationStatus = Schema.Struct({
-  loops: Schema.Array(ReconciliationLoop),
-  status: Schema.Literals(["idle", "running"]),
-  last_run_at: Schema.NullOr(Instant),
-  next_run_at: Schema.NullOr(Instant),
-  drift: Schema.Array(Drift),
-  drift_count: Count,
+  loops: Schema.Array(ReconciliationLoop).annotateKey({
+    description:
+      "The loops of each run: `manila_polling` compares shares, `orphan_sweep` finds stuck jobs " +
+      "and lost workers, `rebuild_from_repository` compares snapshots.",
+  }),
+  status: Schema.Literals(["idle", "running"]).annotateKey({
+    description: "Whether a run is in progress.",
+  }),
+  last_run_at: Schema.NullOr(Instant).annotateKey({
+    description: "Start of the last run. Null before the first one.",
+  }),
+  next_run_at: Schema.NullOr(Instant).annotateKey({
+    description: "Planned start of the next run. Null before the first one.",
+  }),
+  drift: Schema.Array(Drift).annotateKey({
+    description: `Differences found by the last run, at most ${drift_kept_max} of each loop.`,
+  }),
+  drift_count: Count.annotateKey({
+    description: "Number of all differences found by the last run.",
+  }),
+}).annotate({
+  identifier: "ReconciliationStatus",
+  description: "The last and the next comparison of the records with the real resources.",
 })
 export type ReconciliationStatus = typeof ReconciliationStatus.Type
 

@@ -20,139 +20,194 @@ const row = <
   title: Title,
   category: Category,
 ) => ({
-  code: Schema.tag(code),
-  title: Schema.tag(title),
-  detail: Schema.String,
-  category,
+  code: Schema.tag(code).annotateKey({ description: "The machine-readable code." }),
+  title: Schema.tag(title).annotateKey({ description: "The code in words, always the same." }),
+  detail: Schema.String.annotateKey({ description: "One sentence about the cause." }),
+  category: category.annotateKey({
+    description: "Who can resolve the error: the caller, or an operator of the service.",
+  }),
 })
 
-/** A field is missing or invalid, or the JSON is malformed. */
 export class ValidationError extends Schema.Error<ValidationError>("ValidationError")(
   row("svc.validation_error", "Validation error", tenant),
-  { httpApiStatus: 400 },
+  {
+    httpApiStatus: 400,
+    description:
+      "`svc.validation_error`: a parameter or a field is missing or invalid, or the " +
+      "JSON is malformed.",
+  },
 ) {}
 
-/** A PATCH changes an immutable field. */
 export class FieldImmutable extends Schema.Error<FieldImmutable>("FieldImmutable")(
   row("svc.field_immutable", "Field immutable", tenant),
-  { httpApiStatus: 400 },
+  {
+    httpApiStatus: 400,
+    description: "`svc.field_immutable`: the body changes a field that cannot be changed.",
+  },
 ) {}
 
 export class Unauthorized extends Schema.Error<Unauthorized>("Unauthorized")(
   row("svc.unauthorized", "Unauthorized", tenant),
-  { httpApiStatus: 401 },
+  {
+    httpApiStatus: 401,
+    description: "`svc.unauthorized`: the request has no valid token.",
+  },
 ) {}
 
 export class Forbidden extends Schema.Error<Forbidden>("Forbidden")(
   row("svc.forbidden", "Forbidden", tenant),
-  { httpApiStatus: 403 },
+  {
+    httpApiStatus: 403,
+    description:
+      "`svc.forbidden`: the token lacks the role, or is not scoped to a project or " +
+      "domain as required.",
+  },
 ) {}
 
-/** The project's quota of targets, policies or backups is used up. */
 export class QuotaExceeded extends Schema.Error<QuotaExceeded>("QuotaExceeded")(
   row("svc.quota_exceeded", "Quota exceeded", tenant),
-  { httpApiStatus: 403 },
+  {
+    httpApiStatus: 403,
+    description: "`svc.quota_exceeded`: the project has used up its quota.",
+  },
 ) {}
 
-/** The trust or a secret is revoked or inaccessible. */
 export class TrustAccessDenied extends Schema.Error<TrustAccessDenied>("TrustAccessDenied")(
   row("svc.trust_access_denied", "Trust access denied", tenant),
-  { httpApiStatus: 403 },
+  {
+    httpApiStatus: 403,
+    description:
+      "`svc.trust_access_denied`: the trust or a secret is revoked, inaccessible or " +
+      "not the caller's.",
+  },
 ) {}
 
-/** The resource does not exist, or belongs to another project. */
 export class NotFound extends Schema.Error<NotFound>("NotFound")(
   row("svc.not_found", "Not found", tenant),
-  { httpApiStatus: 404 },
+  {
+    httpApiStatus: 404,
+    description: "`svc.not_found`: the resource does not exist, or belongs to another project.",
+  },
 ) {}
 
 export class MethodNotAllowed extends Schema.Error<MethodNotAllowed>("MethodNotAllowed")(
   row("svc.method_not_allowed", "Method not allowed", tenant),
-  { httpApiStatus: 405 },
+  {
+    httpApiStatus: 405,
+    description: "`svc.method_not_allowed`: the path does not support the method.",
+  },
 ) {}
 
-/** A duplicate identity, or a change that the present state does not allow. */
 export class Conflict extends Schema.Error<Conflict>("Conflict")(
   row("svc.conflict", "Conflict", tenant),
-  { httpApiStatus: 409 },
+  {
+    httpApiStatus: 409,
+    description:
+      "`svc.conflict`: the resource exists already, or its state does not allow the " + "request.",
+  },
 ) {}
 
-/** An in-place restore without force. */
 export class ForceRequired extends Schema.Error<ForceRequired>("ForceRequired")(
   row("svc.force_required", "Force required", tenant),
-  { httpApiStatus: 409 },
+  {
+    httpApiStatus: 409,
+    description: "`svc.force_required`: a restore in place needs `force: true`.",
+  },
 ) {}
 
-/** Policies or backups reference the target to be deleted. */
 export class TargetHasDependents extends Schema.Error<TargetHasDependents>("TargetHasDependents")(
   row("svc.target_has_dependents", "Target has dependents", tenant),
-  { httpApiStatus: 409 },
+  {
+    httpApiStatus: 409,
+    description: "`svc.target_has_dependents`: policies or backups still reference the target.",
+  },
 ) {}
 
-/** A backup of the policy to be deleted is in progress. */
 export class PolicyHasInflightBackup extends Schema.Error<PolicyHasInflightBackup>(
   "PolicyHasInflightBackup",
 )(row("svc.policy_has_inflight_backup", "Policy has an in-flight backup", tenant), {
   httpApiStatus: 409,
+  description: "`svc.policy_has_inflight_backup`: a backup of the policy has not ended.",
 }) {}
 
-/** Another job holds the repository's single-writer lock. */
 export class RepositoryLocked extends Schema.Error<RepositoryLocked>("RepositoryLocked")(
   row("svc.repository_locked", "Repository locked", operator),
-  { httpApiStatus: 409 },
+  {
+    httpApiStatus: 409,
+    description:
+      "`svc.repository_locked`: another job holds the repository's lock. Retry when it " +
+      "has ended.",
+  },
 ) {}
 
-/** The bucket failed a check; the detail names it. */
 export class TargetPreflightFailed extends Schema.Error<TargetPreflightFailed>(
   "TargetPreflightFailed",
 )(row("svc.target_preflight_failed", "Target preflight failed", tenant), {
   httpApiStatus: 422,
+  description:
+    "`svc.target_preflight_failed`: the bucket failed a check, which `detail` " + "names.",
 }) {}
 
-/** No worker has a free slot. */
 export class WorkerUnavailable extends Schema.Error<WorkerUnavailable>("WorkerUnavailable")(
   row("svc.worker_unavailable", "Worker unavailable", operator),
-  { httpApiStatus: 503 },
+  {
+    httpApiStatus: 503,
+    description: "`svc.worker_unavailable`: no worker has a free slot.",
+  },
 ) {}
 
-/** The secrets manager, the shared file system service, or the bus is unreachable. */
 export class BackendUnavailable extends Schema.Error<BackendUnavailable>("BackendUnavailable")(
   row("svc.backend_unavailable", "Backend unavailable", operator),
-  { httpApiStatus: 503 },
+  {
+    httpApiStatus: 503,
+    description:
+      "`svc.backend_unavailable`: a service that this one needs is unreachable. Retry " + "later.",
+  },
 ) {}
 
-/** The job's chart has no such transition. */
 export class InvalidStateTransition extends Schema.Error<InvalidStateTransition>(
   "InvalidStateTransition",
 )(row("svc.invalid_state_transition", "Invalid state transition", operator), {
   httpApiStatus: 500,
+  description: "`svc.invalid_state_transition`: the job cannot change to that state.",
 }) {}
 
-/** The backup engine exited with an error. */
 export class EngineError extends Schema.Error<EngineError>("EngineError")(
   row("svc.engine_error", "Engine error", operator),
-  { httpApiStatus: 500 },
+  {
+    httpApiStatus: 500,
+    description: "`svc.engine_error`: the backup engine exited with an error.",
+  },
 ) {}
 
-/** The share's metadata do not say how to attach it to a network. */
 export class NetworkStrategyPrecondition extends Schema.Error<NetworkStrategyPrecondition>(
   "NetworkStrategyPrecondition",
 )(row("svc.network_strategy_precondition", "Network strategy precondition", operator), {
   httpApiStatus: 500,
+  description:
+    "`svc.network_strategy_precondition`: the share's metadata do not allow a " +
+    "network attachment.",
 }) {}
 
-/** The share does not support the snapshot strategy. */
 export class SnapshotStrategyPrecondition extends Schema.Error<SnapshotStrategyPrecondition>(
   "SnapshotStrategyPrecondition",
 )(row("svc.snapshot_strategy_precondition", "Snapshot strategy precondition", operator), {
   httpApiStatus: 500,
+  description:
+    "`svc.snapshot_strategy_precondition`: the share does not support the snapshot " + "strategy.",
 }) {}
 
-/** Unexpected failures; the detail is withheld. */
 export class InternalError extends Schema.Error<InternalError>("InternalError")(
   row("svc.internal_error", "Internal error", operator),
-  { httpApiStatus: 500 },
+  {
+    httpApiStatus: 500,
+    description: "`svc.internal_error`: an unexpected failure. The server's log has the cause.",
+  },
 ) {}
+
+/** The rejection with a description of when this endpoint responds with it. */
+export const when = <Rejected extends Schema.Top>(rejection: Rejected, description: string) =>
+  rejection.annotate({ description })
 
 /** Errors of every endpoint. */
 const anywhere = [

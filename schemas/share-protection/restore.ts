@@ -46,32 +46,45 @@ export const planned_actions_max = 200
 export const planned_bytes_max = 64 * 1024
 
 const PlannedAction = Schema.Struct({
-  action: Schema.Literals(["created", "updated", "deleted"]),
-  /** Path below the share's root, with a leading slash. */
-  path: Schema.String,
+  action: Schema.Literals(["created", "updated", "deleted"]).annotateKey({
+    description: "What the restore would do with the file.",
+  }),
+  path: Schema.String.annotateKey({
+    description: "Path below the share's root, with a leading slash.",
+  }),
 })
 
 /** What a restore in place would change in the share's present state. */
 export const RestorePlan = Schema.Struct({
-  hash: PlanHash,
-  created: Count,
-  updated: Count,
-  deleted: Count,
-  unchanged: Count,
-  /** The first actions, in path order. */
-  actions: Schema.Array(PlannedAction).check(Schema.isMaxLength(planned_actions_max)),
-})
+  hash: PlanHash.annotateKey({
+    description: "Hash of all actions: send it as `plan_hash` to restore only if they still apply.",
+  }),
+  created: Count.annotateKey({ description: "Number of files that would be created." }),
+  updated: Count.annotateKey({ description: "Number of files that would be overwritten." }),
+  deleted: Count.annotateKey({ description: "Number of files that would be deleted." }),
+  unchanged: Count.annotateKey({ description: "Number of files that would stay unchanged." }),
+  actions: Schema.Array(PlannedAction)
+    .check(Schema.isMaxLength(planned_actions_max))
+    .annotateKey({
+      description: `The first ${planned_actions_max} actions at most, ordered by path.`,
+    }),
+}).annotate({ description: "What a restore in place would change in the share." })
 export type RestorePlan = typeof RestorePlan.Type
 
 export const restore_fields = {
   project_id: ProjectId,
-  backup_id: BackupId,
-  /** The backed-up share. */
-  share_id: ShareId,
+  backup_id: BackupId.annotateKey({ description: "Id of the restored backup." }),
+  share_id: ShareId.annotateKey({ description: "Id of the backed-up share." }),
   target_id: TargetId,
-  mode: RestoreMode,
-  sub_path: Schema.NullOr(SubPath),
-  force: Schema.Boolean,
+  mode: RestoreMode.annotateKey({
+    description: "Whether the files go to a new share or back to the original one.",
+  }),
+  sub_path: Schema.NullOr(SubPath).annotateKey({
+    description: "The restored file or folder. Null for the whole share.",
+  }),
+  force: Schema.Boolean.annotateKey({
+    description: "Whether the request confirmed that files may be overwritten.",
+  }),
   /** Whether to only plan a restore in place. */
   dry_run: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
   /** Restores only if the plan still has this hash; null: unconditionally. */

@@ -6,23 +6,28 @@ const keep_max = 1_000_000
 
 const Keep = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: keep_max }))
 
-const kept = (which: string) =>
-  Schema.optionalKey(Keep).annotateKey({
-    description: `Backups to keep, ${which}`,
-    flag: `keep-${which}`,
-  })
+const kept = (which: string, description: string) =>
+  Schema.optionalKey(Keep).annotateKey({ description, flag: `keep-${which}` })
+
+const newestOf = (period: string) => `Number of last ${period} to keep the newest backup of.`
 
 /** Number of newest backups to keep, and of the newest of each day, ISO week and month. */
 export const Retention = Schema.Struct({
-  keep_last: kept("last"),
-  keep_daily: kept("daily"),
-  keep_weekly: kept("weekly"),
-  keep_monthly: kept("monthly"),
-}).check(
-  Schema.makeFilter<{ readonly [rule: string]: number | undefined }>(
-    (retention) =>
-      Object.values(retention).some((keep) => (keep ?? 0) > 0) ||
-      "at least one of keep_last, keep_daily, keep_weekly and keep_monthly above 0",
-  ),
-)
+  keep_last: kept("last", "Number of newest backups to keep."),
+  keep_daily: kept("daily", newestOf("days with a backup")),
+  keep_weekly: kept("weekly", newestOf("ISO weeks with a backup")),
+  keep_monthly: kept("monthly", newestOf("months with a backup")),
+})
+  .check(
+    Schema.makeFilter<{ readonly [rule: string]: number | undefined }>(
+      (retention) =>
+        Object.values(retention).some((keep) => (keep ?? 0) > 0) ||
+        "at least one of keep_last, keep_daily, keep_weekly and keep_monthly above 0",
+    ),
+  )
+  .annotate({
+    description:
+      "Which backups to keep. A backup expires when no rule keeps it. At least one number must be " +
+      "above 0; an absent one is 0.",
+  })
 export type Retention = typeof Retention.Type

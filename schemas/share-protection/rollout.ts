@@ -27,32 +27,41 @@ export const RolloutDomains = Schema.Array(DomainId).check(
 /** The fields of a rollout, in the order of its table's columns. */
 export const rollout_row = {
   id: RolloutId,
-  image: Name.annotateKey({ description: "The image" }),
+  image: Name.annotateKey({ description: "Name of the image to roll out." }),
   domain_ids: RolloutDomains.annotateKey({
-    description: "The domains in order, the canary first; `default` has the workers of none",
+    description: "Ids of the domains in order, the canary first. default: workers without domain.",
     flag: "domain-id",
   }),
   /** Index of the present domain; the number of domains when all are complete. */
   domain_index: Count,
-  state: RolloutState,
-  replaced_workers: Count,
-  /** Why it halted, or that there was nothing to replace. */
-  reason: Schema.NullOr(Reason),
-  created_at: Instant,
-  updated_at: Instant,
+  state: RolloutState.annotateKey({
+    description: "`halted` if a worker with the new image did not boot in time.",
+  }),
+  replaced_workers: Count.annotateKey({ description: "Number of workers replaced so far." }),
+  reason: Schema.NullOr(Reason).annotateKey({
+    description: "Why the rollout halted, or that no worker had to be replaced. Null otherwise.",
+  }),
+  created_at: Instant.annotateKey({ description: "Time of creation." }),
+  updated_at: Instant.annotateKey({ description: "Time of the last change." }),
 }
 export type RolloutRow = Schema.Struct<typeof rollout_row>["Type"]
 
 export const Rollout = Schema.Struct({
   ...Struct.omit(rollout_row, ["domain_index"]),
-  /** The present domain; null when all are complete. */
-  current_domain_id: Schema.NullOr(DomainId),
+  current_domain_id: Schema.NullOr(DomainId).annotateKey({
+    description: "Domain whose workers are being replaced. Null when all domains are complete.",
+  }),
+}).annotate({
+  identifier: "Rollout",
+  description: "The replacement of workers by workers with another image.",
 })
 export type Rollout = typeof Rollout.Type
 
 const replacement = { old_worker_id: WorkerId, new_worker_id: WorkerId }
 
-export const NewRollout = Schema.Struct(Struct.pick(rollout_row, ["image", "domain_ids"]))
+export const NewRollout = Schema.Struct(Struct.pick(rollout_row, ["image", "domain_ids"])).annotate(
+  { identifier: "NewRollout", description: "The rollout to start." },
+)
 export const CreateRollout = message("CreateRollout", NewRollout.fields)
 /** Drains an old worker of the present domain and boots its replacement. One at a time. */
 export const StartReplacement = message("StartReplacement", replacement)

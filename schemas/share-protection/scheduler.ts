@@ -3,11 +3,19 @@ import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 
-/** `next_run` is null while it is paused, and if no policy is enabled. */
 export const SchedulingStatus = Schema.Struct({
-  paused: Schema.Boolean,
-  paused_at: Schema.NullOr(Instant),
-  next_run: Schema.NullOr(Instant),
+  paused: Schema.Boolean.annotateKey({ description: "Whether scheduled backups are paused." }),
+  paused_at: Schema.NullOr(Instant).annotateKey({
+    description: "Time of the pause. Null while scheduling runs.",
+  }),
+  next_run: Schema.NullOr(Instant).annotateKey({
+    description:
+      "Time of the next scheduled backup of any policy. Null while scheduling is paused, and if " +
+      "no policy is enabled.",
+  }),
+}).annotate({
+  identifier: "SchedulingStatus",
+  description: "Whether the scheduler starts the backups of policies.",
 })
 export type SchedulingStatus = typeof SchedulingStatus.Type
 

@@ -2,12 +2,21 @@
 import { Schema } from "effect"
 import { PrincipalId } from "#schemas/token.ts"
 
-const named = Schema.Struct({ id: PrincipalId, name: Schema.String })
+const named = (what: string) =>
+  Schema.Struct({
+    id: PrincipalId.annotateKey({ description: `Id of the ${what} in the identity service.` }),
+    name: Schema.String.annotateKey({ description: `Name of the ${what}.` }),
+  })
 
 export const ServiceInfo = Schema.Struct({
-  /** The trustee of tenants' trusts. */
-  service_user: named,
-  /** The project of the workers. */
-  worker_project: named,
+  service_user: named("user").annotateKey({
+    description: "The service's user. Name it as the trustee when you create a trust.",
+  }),
+  worker_project: named("project").annotateKey({
+    description: "The project in which the workers run.",
+  }),
+}).annotate({
+  identifier: "ServiceInfo",
+  description: "The identity of this service, which tenants need to create trusts.",
 })
 export type ServiceInfo = typeof ServiceInfo.Type

@@ -19,19 +19,29 @@ export type AddressingMode = typeof AddressingMode.Type
 export const BucketScheme = Schema.Literals(["shared", "per_project"])
 
 const fields = {
-  name: Name.annotateKey({ description: "Its name" }),
+  name: Name.annotateKey({ description: "Name of the template, which need not be unique." }),
   endpoint: HttpUrl.annotateKey({
-    description: "Address of the S3 server",
+    description: "URL of the S3 server.",
     examples: ["https://s3.example.org"],
   }),
-  region: Schema.NullOr(Name).annotateKey({ description: "Region of its buckets" }),
-  provider: Schema.NullOr(Name).annotateKey({ description: "Who runs the S3 server" }),
-  bucket_scheme: BucketScheme.annotateKey({ description: "Whose a bucket is" }),
-  addressing_mode: AddressingMode.annotateKey({ description: "How buckets are addressed" }),
-  ca_cert_ref: Schema.NullOr(SecretRef).annotateKey({
-    description: "Href of the certificate authority of the endpoint",
+  region: Schema.NullOr(Name).annotateKey({
+    description: "Region of the buckets. Null for the server's default.",
   }),
-  default_retention: Schema.NullOr(Retention),
+  provider: Schema.NullOr(Name).annotateKey({
+    description: "Name of the provider of the S3 server, for display only.",
+  }),
+  bucket_scheme: BucketScheme.annotateKey({
+    description: "Whether all projects of the domain share buckets, or each has its own.",
+  }),
+  addressing_mode: AddressingMode.annotateKey({
+    description: "Whether requests name the bucket in the path (default) or the host name.",
+  }),
+  ca_cert_ref: Schema.NullOr(SecretRef).annotateKey({
+    description: "Href of the CA certificate of the endpoint. Null for a public CA.",
+  }),
+  default_retention: Schema.NullOr(Retention).annotateKey({
+    description: "Retention of policies that do not set their own. Null for none.",
+  }),
 }
 
 /** Required fields of a new template; the others are optional. */
@@ -48,8 +58,11 @@ export const TargetTemplate = Schema.Struct({
   id: TargetTemplateId,
   domain_id: DomainId,
   ...fields,
-  created_at: Instant,
-  updated_at: Instant,
+  created_at: Instant.annotateKey({ description: "Time of creation." }),
+  updated_at: Instant.annotateKey({ description: "Time of the last change." }),
+}).annotate({
+  identifier: "TargetTemplate",
+  description: "An S3 service that a domain provides for the backups of its projects.",
 })
 export type TargetTemplate = typeof TargetTemplate.Type
 

@@ -31,10 +31,13 @@ export const BucketName = Schema.String.check(
   }),
 )
 
+export const access_key_text = "Href of the S3 access key in the secrets manager."
+export const secret_key_text = "Href of the S3 secret key in the secrets manager."
+
 export const VaultSecretMap = Schema.Struct({
-  access_key: SecretRef.annotateKey({ description: "Href of the access key", flag: "access-key" }),
-  secret_key: SecretRef.annotateKey({ description: "Href of the secret key", flag: "secret-key" }),
-})
+  access_key: SecretRef.annotateKey({ description: access_key_text, flag: "access-key" }),
+  secret_key: SecretRef.annotateKey({ description: secret_key_text, flag: "secret-key" }),
+}).annotate({ description: "Hrefs of both S3 keys in the secrets manager." })
 export type VaultSecretMap = typeof VaultSecretMap.Type
 
 /** Shape B calls `pending` `enrolling`. */
@@ -43,22 +46,29 @@ export type TargetStatus = typeof TargetStatus.Type
 
 /** The bucket's capabilities that preflight found. */
 export const Capabilities = Schema.Struct({
-  object_lock: Schema.Boolean,
-  versioning: Schema.Boolean,
-  /** Whether lifecycle rules leave all objects in place. */
-  lifecycle: Schema.Boolean,
-  addressing_mode: AddressingMode,
-  checked_at: Instant,
-})
+  object_lock: Schema.Boolean.annotateKey({
+    description: "Whether object lock works, proven with a test object.",
+  }),
+  versioning: Schema.Boolean.annotateKey({ description: "Whether the bucket is versioned." }),
+  lifecycle: Schema.Boolean.annotateKey({
+    description: "Whether no lifecycle rule of the bucket expires objects.",
+  }),
+  addressing_mode: AddressingMode.annotateKey({
+    description: "The addressing mode that the check used.",
+  }),
+  checked_at: Instant.annotateKey({ description: "Time of the check." }),
+}).annotate({ description: "What the last successful preflight found out about the bucket." })
 export type Capabilities = typeof Capabilities.Type
 
 /** The repository's usage of the bucket, in bytes. */
 export const UsageStats = Schema.Struct({
-  stored_bytes: Count,
-  noncurrent_bytes: Count,
-  objects: Count,
-  measured_at: Instant,
-})
+  stored_bytes: Count.annotateKey({ description: "Bytes of the current object versions." }),
+  noncurrent_bytes: Count.annotateKey({
+    description: "Bytes of older object versions, which object lock retains.",
+  }),
+  objects: Count.annotateKey({ description: "Number of current objects." }),
+  measured_at: Instant.annotateKey({ description: "Time of the measurement." }),
+}).annotate({ description: "Measured storage of the repository in the bucket." })
 export type UsageStats = typeof UsageStats.Type
 
 /** The engine's repository format; null before enrollment. */
@@ -81,44 +91,69 @@ export type PreflightCheck = typeof PreflightCheck.Type
  */
 export const target_row = {
   id: TargetId,
-  /** Null for a template with a shared bucket. */
-  project_id: Schema.NullOr(ProjectId).annotateKey({ description: "The project that it is for" }),
+  project_id: Schema.NullOr(ProjectId).annotateKey({
+    description: "Project that owns the bucket. Null for a bucket that the domain shares.",
+  }),
   domain_id: Schema.NullOr(DomainId),
   template_id: Schema.NullOr(TargetTemplateId).annotateKey({
-    description: "The template that it is registered against",
+    description: "Template against which the bucket is registered.",
   }),
-  name: Name.annotateKey({ description: "Its name" }),
+  name: Name.annotateKey({ description: "Name of the target, which need not be unique." }),
   endpoint: HttpUrl.annotateKey({
-    description: "Address of the S3 server",
+    description: "URL of the S3 server.",
     examples: ["https://s3.example.org"],
   }),
-  bucket: BucketName.annotateKey({ description: "The bucket, made with object lock" }),
-  region: Schema.NullOr(Name).annotateKey({ description: "Region of the bucket" }),
-  addressing_mode: AddressingMode.annotateKey({ description: "How the bucket is addressed" }),
-  status: TargetStatus,
-  reason: Schema.NullOr(Reason).annotateKey({ description: "Why the last enrollment failed" }),
-  trust_id: Schema.NullOr(TrustId).annotateKey({
-    description: "Trust by which jobs read the secrets",
+  bucket: BucketName.annotateKey({
+    description: "Name of the bucket, which must have been created with object lock.",
+    examples: ["team-backups"],
   }),
-  access_key_ref: Schema.NullOr(SecretRef).annotateKey({ description: "Href of the access key" }),
-  secret_key_ref: Schema.NullOr(SecretRef).annotateKey({ description: "Href of the secret key" }),
+  region: Schema.NullOr(Name).annotateKey({
+    description: "Region of the bucket. Null for the server's default.",
+  }),
+  addressing_mode: AddressingMode.annotateKey({
+    description: "Whether requests name the bucket in the path or in the host name (virtual).",
+  }),
+  status: TargetStatus.annotateKey({
+    description:
+      "`pending` until the enrollment job succeeds, then `available`. `error` if it failed.",
+  }),
+  reason: Schema.NullOr(Reason).annotateKey({
+    description: "Why the last enrollment failed. Null unless the status is `error`.",
+  }),
+  trust_id: Schema.NullOr(TrustId).annotateKey({
+    description: "Id of the trust with which jobs read the secrets.",
+  }),
+  access_key_ref: Schema.NullOr(SecretRef).annotateKey({ description: access_key_text }),
+  secret_key_ref: Schema.NullOr(SecretRef).annotateKey({ description: secret_key_text }),
   ca_cert_ref: Schema.NullOr(SecretRef).annotateKey({
-    description: "Href of the certificate authority of the endpoint",
+    description: "Href of the CA certificate of the endpoint. Null for a public CA.",
   }),
   repository_password_ref: Schema.NullOr(SecretRef).annotateKey({
-    description: "Href of the repository's password; null before enrollment",
+    description: "Href of the repository's password. Null until the target is enrolled.",
   }),
-  registered_by: Schema.NullOr(Name).annotateKey({ description: "User who registered it" }),
-  capabilities: Schema.NullOr(Capabilities),
-  usage_stats: Schema.NullOr(UsageStats),
-  preflight_at: Schema.NullOr(Instant),
-  format: Schema.NullOr(RepositoryFormat),
-  engine_profile: Schema.NullOr(Name),
+  registered_by: Schema.NullOr(Name).annotateKey({
+    description: "Id of the user who registered the target.",
+  }),
+  capabilities: Schema.NullOr(Capabilities).annotateKey({
+    description: "What the last successful preflight found. Null before the first one.",
+  }),
+  usage_stats: Schema.NullOr(UsageStats).annotateKey({
+    description: "Measured storage. Null before the first measurement.",
+  }),
+  preflight_at: Schema.NullOr(Instant).annotateKey({
+    description: "Time of the last preflight. Null before the first one.",
+  }),
+  format: Schema.NullOr(RepositoryFormat).annotateKey({
+    description: "Version of the repository's format. Null until the target is enrolled.",
+  }),
+  engine_profile: Schema.NullOr(Name).annotateKey({
+    description: "Cryptographic profile of the backup engine. Null until the target is enrolled.",
+  }),
   /** The running job that upgrades the format, if any. */
   format_job_id: Schema.NullOr(JobId),
-  job_id: JobId.annotateKey({ description: "The job of its last enrollment" }),
-  created_at: Instant,
-  updated_at: Instant,
+  job_id: JobId.annotateKey({ description: "Id of the job of the last enrollment." }),
+  created_at: Instant.annotateKey({ description: "Time of creation." }),
+  updated_at: Instant.annotateKey({ description: "Time of the last change." }),
 }
 export type TargetRow = Schema.Struct<typeof target_row>["Type"]
 
@@ -132,7 +167,9 @@ const changeable = {
     "addressing_mode",
     "region",
   ]),
-  vault_secret_map: Schema.NullOr(VaultSecretMap),
+  vault_secret_map: Schema.NullOr(VaultSecretMap).annotateKey({
+    description: "Hrefs of both S3 keys. Null if they are not set.",
+  }),
 }
 
 /** The fields that define a target. */

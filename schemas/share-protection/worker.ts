@@ -26,20 +26,37 @@ export const WorkerState = Schema.Literals([
 ])
 export type WorkerState = typeof WorkerState.Type
 
+const until_registered = "Null until the agent registers."
+
 export const Worker = Schema.Struct({
   id: WorkerId,
-  hostname: Schema.NullOr(Name),
-  state: WorkerState,
-  project_id: ProjectId,
-  domain_id: Schema.NullOr(DomainId),
-  image_version: Schema.NullOr(Name),
-  engine_version: Schema.NullOr(Name),
-  capacity_slots: Schema.NullOr(CapacitySlots),
-  running_jobs: Schema.Int,
-  heartbeat_at: Schema.NullOr(Instant),
-  created_at: Instant,
-  updated_at: Instant,
-})
+  hostname: Schema.NullOr(Name).annotateKey({ description: `Host name. ${until_registered}` }),
+  state: WorkerState.annotateKey({
+    description:
+      "`booting` until the agent registers, then `ready`. `draining` workers get no new jobs, " +
+      "`retiring` ones finish their last jobs, `retired` ones are deleted. `dead` if the " +
+      "heartbeats stopped or the boot failed.",
+  }),
+  project_id: ProjectId.annotateKey({ description: "Project in which the worker runs." }),
+  domain_id: Schema.NullOr(DomainId).annotateKey({
+    description: "Domain that the worker serves. Null for the default domain.",
+  }),
+  image_version: Schema.NullOr(Name).annotateKey({
+    description: "Name of the worker's image. Null if unknown.",
+  }),
+  engine_version: Schema.NullOr(Name).annotateKey({
+    description: `Version of the backup engine. ${until_registered}`,
+  }),
+  capacity_slots: Schema.NullOr(CapacitySlots).annotateKey({
+    description: `Maximum number of concurrent jobs. ${until_registered}`,
+  }),
+  running_jobs: Count.annotateKey({ description: "Number of jobs assigned to the worker." }),
+  heartbeat_at: Schema.NullOr(Instant).annotateKey({
+    description: "Time of the last heartbeat. Null if this server has received none.",
+  }),
+  created_at: Instant.annotateKey({ description: "Time at which the worker was requested." }),
+  updated_at: Instant.annotateKey({ description: "Time of the last change of state." }),
+}).annotate({ identifier: "Worker", description: "A machine whose agent runs jobs." })
 export type Worker = typeof Worker.Type
 
 const place = { project_id: ProjectId, domain_id: Schema.NullOr(DomainId) }

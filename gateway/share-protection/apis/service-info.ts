@@ -4,13 +4,23 @@ import { Needs } from "#gateway/access.ts"
 import { rejections } from "#schemas/share-protection/rejection.ts"
 import { ServiceInfo } from "#schemas/share-protection/service-info.ts"
 
+const about = {
+  summary: "Get service information",
+  description:
+    "Returns the service's user and the project of its workers. To create a trust for a target, " +
+    "name this user as the trustee. Requires no token.",
+}
+
 export const ServiceInfoGroup = HttpApiGroup.make("service-info")
-  .annotate(OpenApi.Description, "What a tenant must know to use the service.")
+  .annotate(
+    OpenApi.Description,
+    "The identity of the service, which tenants need to create trusts.",
+  )
   .add(
     HttpApiEndpoint.get("get", "/v1/service_info", {
       success: ServiceInfo,
       error: rejections(),
     })
-      .annotate(OpenApi.Summary, "Read what the service is")
+      .annotateMerge(OpenApi.annotations(about))
       .annotate(Needs, "public"),
   )

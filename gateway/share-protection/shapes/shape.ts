@@ -4,6 +4,7 @@
  * Source: document 2 §1, §2, §4 Response conventions; DECISIONS, document 2, which shape.
  */
 import { Schema } from "effect"
+import { HttpApiSchema } from "effect/http-api"
 import type { Patch } from "#gateway/share-protection/patch.ts"
 import type { BackupRow } from "#projections/share-protection/backup.ts"
 import type { PolicyRow } from "#projections/share-protection/policy.ts"
@@ -94,16 +95,26 @@ export interface Shape {
 
 /** A page of a collection. */
 export const listOf = ({ keyOf }: Shape, noun: string, Item: Schema.Codec<unknown, unknown>) =>
-  Schema.Struct({ [keyOf(noun)]: Schema.Array(Item), pagination: Pagination })
+  Schema.Struct({
+    [keyOf(noun)]: Schema.Array(Item).annotateKey({ description: `The ${noun} of this page.` }),
+    pagination: Pagination,
+  }).annotate({ description: `A page of ${noun}.` })
 
 /** The response schema when a resource's job has started. */
 export const acceptedOf = ({ name }: Shape, noun: string, View: Schema.Codec<unknown, unknown>) =>
-  name === "A" ? Schema.Struct({ [noun]: View, job: Job }) : View
+  name === "A"
+    ? Schema.Struct({ [noun]: View, job: Job }).annotate({
+        description: `The ${noun}, and the job that was started.`,
+      })
+    : View
+
+/** A 204 response. */
+export const noContent = (description: string) => HttpApiSchema.NoContent.annotate({ description })
 
 const location = {
   required: true,
   schema: { type: "string" },
-  description: "Where the job is.",
+  description: "Path of the job: `/v1/jobs/<id>`.",
 }
 
 /** Documents the location header of a 202, the only place where Shape B returns the job. */

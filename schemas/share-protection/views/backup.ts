@@ -9,33 +9,45 @@ import { PolicyId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
 
 const shown = {
   ...Struct.omit(backup_row, ["target_id", "domain_id"]),
-  /** False until known. */
-  crash_consistent: Schema.Boolean,
+  crash_consistent: Schema.Boolean.annotateKey({
+    description:
+      "Whether a snapshot of the share was read instead of the live share. False until the " +
+      "backup is available.",
+  }),
 }
+const description = "A copy of a share's files at one time, in a target's repository."
 
 export const BackupA = Schema.Struct({ ...shown, target_id: TargetId }).annotate({
   identifier: "Backup",
+  description,
 })
 export type BackupA = typeof BackupA.Type
 
-export const BackupB = Schema.Struct({ ...shown, target_bucket_id: TargetId }).annotate({
-  identifier: "BackupInBucket",
-})
+export const BackupB = Schema.Struct({
+  ...shown,
+  target_bucket_id: TargetId.annotateKey({ description: "Id of the bucket." }),
+}).annotate({ identifier: "BackupInBucket", description })
 export type BackupB = typeof BackupB.Type
 
 const snapshot_option = {
   crash_consistent: Schema.optionalKey(Schema.NullOr(Schema.Boolean)).annotateKey({
-    description: "From a snapshot of the share, or from the share itself",
+    description:
+      "Whether to read a snapshot of the share (true) or the live share (false). By default, a " +
+      "snapshot if the share supports it.",
   }),
 }
 
-const share_id = ShareId.annotateKey({ description: "The share" })
-const policy = { description: "The policy whose patterns and retention it has" }
+const share_id = ShareId.annotateKey({ description: "Id of the share to back up." })
+const policy = {
+  description: "Id of a policy of the share. Its patterns, retries and retention apply.",
+}
 
 /** Without `target_id`, the policy determines the target. */
 export const NewBackupA = Schema.Struct({
   share_id,
-  target_id: Schema.optionalKey(TargetId).annotateKey({ description: "Where it goes" }),
+  target_id: Schema.optionalKey(TargetId).annotateKey({
+    description: "Id of the target to back up to. The policy's target by default.",
+  }),
   policy_id: Schema.optionalKey(Schema.NullOr(PolicyId)).annotateKey(policy),
   ...snapshot_option,
 })
@@ -45,10 +57,10 @@ export const NewBackupA = Schema.Struct({
         target_id !== undefined || typeof policy_id === "string" || "a target_id or a policy_id",
     ),
   )
-  .annotate({ identifier: "NewBackup" })
+  .annotate({ identifier: "NewBackup", description: "The backup to make." })
 
 export const NewBackupB = Schema.Struct({
   share_id,
   policy_id: PolicyId.annotateKey(policy),
   ...snapshot_option,
-}).annotate({ identifier: "NewBackupOfPolicy" })
+}).annotate({ identifier: "NewBackupOfPolicy", description: "The backup to make." })

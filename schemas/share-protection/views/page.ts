@@ -5,28 +5,51 @@ import { Uuid } from "#schemas/share-protection/id.ts"
 import { Count } from "#schemas/share-protection/text.ts"
 import { InstantMs, PageLimit } from "#schemas/system/audit.ts"
 
-/** An id in a query, with hex digits in either case. */
+const UuidText = Schema.String.check(
+  Schema.isPattern(
+    /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/,
+    { expected: "a UUID" },
+  ),
+)
+
+/** An id in a query or a path, with hex digits in either case. */
 export const idText = <Id extends string>(id: Schema.Codec<Id, string>) =>
-  Schema.String.pipe(
+  UuidText.pipe(
     Schema.decodeTo(id, {
       decode: SchemaGetter.transform((text: string) => text.toLowerCase()),
       encode: SchemaGetter.passthrough(),
     }),
   )
 
-/** `marker` is the id of the last item of the previous page, which may have been deleted since. */
+/** The path parameter of a resource. An id that is no UUID is 404. */
+export const pathId = (noun: string) => ({
+  id: Schema.String.annotate({ description: `Id of the ${noun}, a UUID.`, format: "uuid" }),
+})
+
+/** An optional filter of a list. */
+export const filterBy = <S extends Schema.Top>(schema: S, description: string) =>
+  Schema.optionalKey(schema).annotateKey({ description })
+
 export const page_query = {
-  limit: Schema.optionalKey(PageLimit),
-  marker: Schema.optionalKey(idText(Uuid)),
+  limit: filterBy(
+    PageLimit,
+    "Maximum number of items on the page, 1 to 1000 (`api.max_limit`). 100 by default " +
+      "(`api.default_limit`).",
+  ),
+  marker: filterBy(
+    idText(Uuid),
+    "The `next_marker` of the previous page: the id of its last item, which may have been " +
+      "deleted since.",
+  ),
 }
 
 export const Pagination = Schema.Struct({
-  limit: Schema.Int,
-  /** Number of items on this page. */
-  count: Count,
-  /** Null on the last page. */
-  next_marker: Schema.NullOr(Schema.String),
-}).annotate({ identifier: "Pagination" })
+  limit: Schema.Int.annotateKey({ description: "Maximum number of items on the page." }),
+  count: Count.annotateKey({ description: "Number of items on the page." }),
+  next_marker: Schema.NullOr(Schema.String).annotateKey({
+    description: "Send it as `marker` to get the next page. Null on the last page.",
+  }),
+}).annotate({ identifier: "Pagination", description: "The position of a page in its list." })
 
 const Moment = InstantMs.pipe(
   Schema.decodeTo(Instant, {
@@ -36,7 +59,13 @@ const Moment = InstantMs.pipe(
 )
 
 /** `as_of` requests the state at a time (RFC 3339). */
-export const as_of_query = { as_of: Schema.optionalKey(Moment) }
+export const as_of_query = {
+  as_of: filterBy(
+    Moment,
+    "Time (RFC 3339) for which to return the state. Now by default. Resources that did not exist " +
+      "then are left out.",
+  ),
+}
 
 /** A boolean in a query, in the spellings of common languages. */
 export const Flag = Schema.String.check(

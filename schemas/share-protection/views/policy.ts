@@ -5,6 +5,7 @@
  */
 import { Schema, Struct } from "effect"
 import { Instant } from "#schemas/instant.ts"
+import { backup_row } from "#schemas/share-protection/backup.ts"
 import { BackupId, TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
 import { isReadable, policy_changes, policy_row } from "#schemas/share-protection/policy.ts"
 import { Count } from "#schemas/share-protection/text.ts"
@@ -19,14 +20,20 @@ export const hidden = [
 
 const shown = Struct.omit(policy_row, hidden)
 
-export const PolicyA = Schema.Struct({ ...shown, target_id: TargetId }).annotate({
-  identifier: "Policy",
-})
+const description = "When a share is backed up, to where, and which backups are kept."
+
+export const PolicyA = Schema.Struct({
+  ...shown,
+  target_id: TargetId.annotateKey({ description: "Id of the target of the backups." }),
+}).annotate({ identifier: "Policy", description })
 export type PolicyA = typeof PolicyA.Type
 
-export const PolicyB = Schema.Struct({ ...shown, target_template_id: TargetTemplateId }).annotate({
-  identifier: "PolicyOfTemplate",
-})
+export const PolicyB = Schema.Struct({
+  ...shown,
+  target_template_id: TargetTemplateId.annotateKey({
+    description: "Id of the template whose bucket stores the backups.",
+  }),
+}).annotate({ identifier: "PolicyOfTemplate", description })
 export type PolicyB = typeof PolicyB.Type
 
 const { name, share_id, schedule, retention } = policy_row
@@ -51,56 +58,64 @@ const choices = Struct.omit(changeable, ["name", "schedule", "retention"])
 export const NewPolicyA = Schema.Struct({
   name,
   share_id,
-  target_id: TargetId.annotateKey({ description: "The target" }),
+  target_id: TargetId.annotateKey({ description: "Id of the target to back up to." }),
   schedule,
   retention,
   ...choices,
-}).annotate({ identifier: "NewPolicy" })
+}).annotate({ identifier: "NewPolicy", description: "The policy to create." })
 
 /** Without `retention`, the template's default applies. */
 export const NewPolicyB = Schema.Struct({
   name,
   share_id,
   target_template_id: TargetTemplateId.annotateKey({
-    description: "The template of the targets",
+    description: "Id of the template whose bucket stores the backups.",
   }),
   schedule,
   retention: Schema.optionalKey(retention),
   ...choices,
-}).annotate({ identifier: "NewPolicyOfTemplate" })
+}).annotate({ identifier: "NewPolicyOfTemplate", description: "The policy to create." })
 
 /** Without `timezone`, the policy's own applies. */
 export const NewRetentionPreview = Schema.Struct({
   retention,
   timezone: policy_changes.timezone.annotateKey({
-    description: "In which days and weeks are counted",
+    description: "IANA time zone of days, weeks and months. The policy's own by default.",
   }),
-}).annotate({ identifier: "NewRetentionPreview" })
+}).annotate({ identifier: "NewRetentionPreview", description: "The retention to try." })
 
-const about_backup = { backup_id: BackupId, taken_at: Instant }
+const about_backup = {
+  backup_id: BackupId,
+  taken_at: Instant.annotateKey({ description: "Time at which the backup was taken." }),
+}
+const { bytes, stored_bytes } = backup_row
+
+const KeptBackup = Schema.Struct({
+  ...about_backup,
+  reasons: Schema.Array(
+    Schema.Literals(["keep_last", "keep_daily", "keep_weekly", "keep_monthly", "undeleted"]),
+  ).annotateKey({
+    description: "The rules that keep the backup. `undeleted` if it was undeleted.",
+  }),
+})
 
 /** The effect of a retention on a policy's present backups. */
 export const RetentionPreview = Schema.Struct({
-  keep: Schema.Array(
-    Schema.Struct({
-      ...about_backup,
-      /** The rules that keep it; `undeleted`: its tenant undeleted it. */
-      reasons: Schema.Array(
-        Schema.Literals(["keep_last", "keep_daily", "keep_weekly", "keep_monthly", "undeleted"]),
-      ),
-    }),
-  ),
-  expire: Schema.Array(
-    Schema.Struct({
-      ...about_backup,
-      bytes: Schema.NullOr(Count),
-      stored_bytes: Schema.NullOr(Count),
-    }),
-  ),
-  /** Size of the files in backups that would expire. */
-  expire_bytes: Count,
-  /** Bytes that they added to the repository; less is freed if other backups share them. */
-  expire_stored_bytes: Count,
-}).annotate({ identifier: "RetentionPreview" })
+  keep: Schema.Array(KeptBackup).annotateKey({ description: "The backups that would stay." }),
+  expire: Schema.Array(Schema.Struct({ ...about_backup, bytes, stored_bytes })).annotateKey({
+    description: "The backups that would expire.",
+  }),
+  expire_bytes: Count.annotateKey({
+    description: "Total size of the files in the backups that would expire, in bytes.",
+  }),
+  expire_stored_bytes: Count.annotateKey({
+    description:
+      "Bytes that these backups added to the repository. Fewer are freed if other backups use " +
+      "the same data.",
+  }),
+}).annotate({
+  identifier: "RetentionPreview",
+  description: "The effect of a retention on the policy's current backups.",
+})
 
 export const PolicyChanges = Schema.Struct(changeable)

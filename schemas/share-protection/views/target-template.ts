@@ -10,8 +10,8 @@ import { template_body, template_changes } from "#schemas/share-protection/targe
 export const NewTargetTemplate = Schema.Struct({
   ...template_body,
   domain_id: Schema.optionalKey(DomainId).annotateKey({
-    description: "The domain, where the token is of none",
+    description: "Domain of the template. If present, it must be the domain of the token.",
   }),
-}).annotate({ identifier: "NewTargetTemplate" })
+}).annotate({ identifier: "NewTargetTemplate", description: "The template to create." })
 
 export const TargetTemplateChanges = Schema.Struct(template_changes)

@@ -6,7 +6,13 @@
 import { Schema, Struct } from "effect"
 import { optional } from "#schemas/fields.ts"
 import { TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
-import { target_changes, target_row, VaultSecretMap } from "#schemas/share-protection/target.ts"
+import {
+  access_key_text,
+  secret_key_text,
+  target_changes,
+  target_fields,
+  target_row,
+} from "#schemas/share-protection/target.ts"
 import { Reason, SecretRef } from "#schemas/share-protection/text.ts"
 
 /** Fields that are hidden, or that have another form in the API. */
@@ -31,20 +37,29 @@ export const names_b = {
 
 export const TargetA = Schema.Struct({
   ...Struct.renameKeys(Struct.omit(target_row, hidden_a), names_a),
-  vault_secret_map: Schema.NullOr(VaultSecretMap),
-}).annotate({ identifier: "Target" })
+  vault_secret_map: target_fields.vault_secret_map,
+}).annotate({
+  identifier: "Target",
+  description: "A bucket with object lock, and the backup repository in it.",
+})
 export type TargetA = typeof TargetA.Type
 
 export const StatusB = Schema.Literals(["enrolling", "available", "error"])
 
 export const TargetB = Schema.Struct({
   ...Struct.renameKeys(Struct.omit(target_row, hidden_b), names_b),
-  status: StatusB,
-}).annotate({ identifier: "TargetBucket" })
+  status: StatusB.annotateKey({
+    description:
+      "`enrolling` until the enrollment job succeeds, then `available`. `error` if it failed.",
+  }),
+}).annotate({
+  identifier: "TargetBucket",
+  description: "A bucket that a domain registered against a template, and its backup repository.",
+})
 export type TargetB = typeof TargetB.Type
 
 const vault_secret_refs = Schema.optionalKey(Schema.Tuple([SecretRef, SecretRef])).annotateKey({
-  description: "Both hrefs, access key first",
+  description: "Hrefs of both S3 keys, the access key first; an alternative to vault_secret_map.",
   flag: "secret-ref",
 })
 
@@ -65,7 +80,7 @@ export const NewTargetA = Schema.Struct({
   vault_secret_refs,
 })
   .check(oneForm)
-  .annotate({ identifier: "NewTarget" })
+  .annotate({ identifier: "NewTarget", description: "The bucket to register." })
 
 export const TargetChangesA = Schema.Struct({ ...target_changes, vault_secret_refs }).check(oneForm)
 
@@ -80,20 +95,22 @@ const changes_b = Struct.omit(target_changes, [
 ])
 
 const keys_b = {
-  s3_access_key_ref: SecretRef.annotateKey({ description: "Href of the access key" }),
-  s3_secret_key_ref: SecretRef.annotateKey({ description: "Href of the secret key" }),
+  s3_access_key_ref: SecretRef.annotateKey({ description: access_key_text }),
+  s3_secret_key_ref: SecretRef.annotateKey({ description: secret_key_text }),
 }
 
 /** `project_id` is the owner of the bucket: required for templates with a bucket per project. */
 export const NewTargetB = Schema.Struct({
   bucket_name: target_row.bucket,
   template_id: TargetTemplateId.annotateKey({
-    description: "The template that it is registered against",
+    description: "Template against which to register the bucket.",
   }),
   ...keys_b,
   ...changes_b,
-  project_id: Schema.optionalKey(target_row.project_id),
-}).annotate({ identifier: "NewTargetBucket" })
+  project_id: Schema.optionalKey(target_row.project_id).annotateKey({
+    description: "Project that owns the bucket. Required if the template's scheme is per_project.",
+  }),
+}).annotate({ identifier: "NewTargetBucket", description: "The bucket to register." })
 
 export const TargetChangesB = Schema.Struct({
   ...changes_b,
@@ -104,6 +121,10 @@ export const TargetChangesB = Schema.Struct({
 /** The result of a preflight; `detail` names the failed check. */
 export const PreflightResult = Schema.Struct({
   target_id: TargetId,
-  status: Schema.Literals(["available", "failed"]),
-  detail: Schema.NullOr(Reason),
-}).annotate({ identifier: "PreflightResult" })
+  status: Schema.Literals(["available", "failed"]).annotateKey({
+    description: "`available` if the bucket passed all checks.",
+  }),
+  detail: Schema.NullOr(Reason).annotateKey({
+    description: "The failed check and its cause. Null if all checks passed.",
+  }),
+}).annotate({ identifier: "PreflightResult", description: "The result of a preflight." })

@@ -9,34 +9,55 @@ import { Count, Reason } from "#schemas/share-protection/text.ts"
 
 export const Usage = Schema.Struct({
   project_id: ProjectId,
-  /** Number of shares with an enabled policy. */
-  protected_shares: Count,
-  /** Number of restorable backups. */
-  backup_count: Count,
-  /** Total size of the newest backup of each protected share. */
-  protected_bytes: Count,
-  /** Measured size of the project's repositories. */
-  stored_bytes: Count,
-}).annotate({ identifier: "Usage" })
+  protected_shares: Count.annotateKey({
+    description: "Number of shares with an enabled policy.",
+  }),
+  backup_count: Count.annotateKey({ description: "Number of available backups." }),
+  protected_bytes: Count.annotateKey({
+    description: "Total size of the newest available backup of each protected share, in bytes.",
+  }),
+  stored_bytes: Count.annotateKey({
+    description: "Measured size of the project's repositories, in bytes.",
+  }),
+}).annotate({ identifier: "Usage", description: "What a project protects and stores." })
 export type Usage = typeof Usage.Type
+
+const ProvenBackup = Schema.Struct({
+  backup_id: BackupId.annotateKey({
+    description: "Id of the tested backup, which may have been deleted since.",
+  }),
+  taken_at: Instant.annotateKey({ description: "Time at which the backup was taken." }),
+  proven_at: Instant.annotateKey({ description: "Time of the test." }),
+})
+
+const FailedTest = Schema.Struct({
+  backup_id: BackupId.annotateKey({ description: "Id of the tested backup." }),
+  failed_at: Instant.annotateKey({ description: "Time of the test." }),
+  reason: Reason.annotateKey({ description: "Which files could not be restored, or differed." }),
+})
 
 /** A share of the share service, or one that a policy or a backup still references. */
 export const CoverageEntry = Schema.Struct({
   share_id: ShareId,
-  project_id: ProjectId,
-  policy_id: Schema.NullOr(PolicyId),
-  target_id: Schema.NullOr(TargetId),
-  protected: Schema.Boolean,
-  backup_count: Count,
-  /** When the newest backup was taken; null without backups. */
-  last_backup_at: Schema.NullOr(Instant),
-  /** The backup of the last successful restore test, which may have been deleted since. */
-  last_proven_restorable: Schema.NullOr(
-    Schema.Struct({ backup_id: BackupId, taken_at: Instant, proven_at: Instant }),
-  ),
-  /** Null unless the share's last restore test failed. */
-  restore_test_failure: Schema.NullOr(
-    Schema.Struct({ backup_id: BackupId, failed_at: Instant, reason: Reason }),
-  ),
-}).annotate({ identifier: "CoverageEntry" })
+  project_id: ProjectId.annotateKey({ description: "Project of the share." }),
+  policy_id: Schema.NullOr(PolicyId).annotateKey({
+    description: "Id of the share's policy. Null without one.",
+  }),
+  target_id: Schema.NullOr(TargetId).annotateKey({
+    description: "Id of the policy's target, or of that of the newest backup. Null without both.",
+  }),
+  protected: Schema.Boolean.annotateKey({
+    description: "Whether the share has an enabled policy.",
+  }),
+  backup_count: Count.annotateKey({ description: "Number of available backups of the share." }),
+  last_backup_at: Schema.NullOr(Instant).annotateKey({
+    description: "Time at which the newest available backup was taken. Null without backups.",
+  }),
+  last_proven_restorable: Schema.NullOr(ProvenBackup).annotateKey({
+    description: "The last successful restore test. Null without one.",
+  }),
+  restore_test_failure: Schema.NullOr(FailedTest).annotateKey({
+    description: "The last restore test, if it failed. Null otherwise.",
+  }),
+}).annotate({ identifier: "CoverageEntry", description: "A share, and how it is protected." })
 export type CoverageEntry = typeof CoverageEntry.Type
