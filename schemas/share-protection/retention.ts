@@ -27,7 +27,8 @@ export const Retention = Schema.Struct({
   )
   .annotate({
     description:
-      "Which backups to keep. A backup expires when no rule keeps it. At least one number must be " +
+      "Which backups to keep. A backup expires when no rule keeps it. At least one number " +
+      "must be " +
       "above 0; an absent one is 0.",
   })
 export type Retention = typeof Retention.Type

@@ -7,7 +7,8 @@ import { BackendUnavailable, rejections, when } from "#schemas/share-protection/
 
 const about = {
   summary: "Get the conductor's health",
-  description: `Returns 200 while the conductor works, which runs jobs and schedules. ${for_operators}`,
+  description:
+    "Returns 200 while the conductor works, which runs jobs and schedules. " + for_operators,
 }
 
 const Healthy = Schema.Struct({

@@ -47,7 +47,8 @@ const about = {
   },
   get: {
     summary: "Get a job",
-    description: `Returns a job with its progress. Poll it to follow an operation. ${for_target_readers}`,
+    description:
+      "Returns a job with its progress. Poll it to follow an operation. " + for_target_readers,
   },
   cancel: {
     summary: "Cancel a job",

@@ -22,7 +22,8 @@ const about = {
     summary: "Create a rollout",
     description:
       "Replaces the workers of these domains that have another image, one at a time, domain by " +
-      "domain in the given order. Each old worker is drained, and retires when its replacement is " +
+      "domain in the given order. Each old worker is drained, and retires when its " +
+      "replacement is " +
       "ready. If a new worker does not boot within `conductor.worker_boot_grace_seconds` (1200), " +
       "the rollout halts, the old worker accepts jobs again, and the event " +
       "`worker_image_rollout_failed` is published. The image must have the property " +

@@ -10,7 +10,8 @@ const changed = SchedulingStatus.pipe(HttpApiSchema.status(202))
 const about = {
   get: {
     summary: "Get the scheduling status",
-    description: `Returns whether scheduling is paused, and when the next backup is due. ${for_operators}`,
+    description:
+      "Returns whether scheduling is paused, and when the next backup is due. " + for_operators,
   },
   pause: {
     summary: "Pause scheduling",

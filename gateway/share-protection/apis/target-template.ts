@@ -28,13 +28,16 @@ const list = Schema.Struct({
 }).annotate({ description: "A page of target templates." })
 
 const for_readers =
-  "Requires the role `member` or `admin` in a project of the domain, or `svc_domain_owner` with a " +
+  "Requires the role `member` or `admin` in a project of the domain, or `svc_domain_owner` " +
+  "with a " +
   "token that is scoped to the domain."
 
 const about = {
   list: {
     summary: "List target templates",
-    description: `Returns the templates of the token's domain, oldest first, one page at a time. ${for_readers}`,
+    description:
+      "Returns the templates of the token's domain, oldest first, one page at a time. " +
+      for_readers,
   },
   create: {
     summary: "Create a target template",
@@ -60,7 +63,8 @@ const about = {
 
 const about_admin = {
   summary: "List the target templates of all domains",
-  description: `Returns the templates of all domains, oldest first, one page at a time. ${for_operators}`,
+  description:
+    "Returns the templates of all domains, oldest first, one page at a time. " + for_operators,
 }
 
 const referenced = when(

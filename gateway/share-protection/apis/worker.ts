@@ -19,7 +19,8 @@ const about = {
   list: {
     summary: "List workers",
     description:
-      "Returns all workers, oldest first, one page at a time. Retired and dead ones are included. " +
+      "Returns all workers, oldest first, one page at a time. Retired and dead ones are " +
+      "included. " +
       for_operators,
   },
   drain: {

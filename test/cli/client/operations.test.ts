@@ -103,6 +103,7 @@ interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: ReadonlyArray<string>
   readonly anyOf?: ReadonlyArray<Schema>
+  readonly readOnly?: boolean
 }
 interface Documented {
   readonly parameters?: ReadonlyArray<Parameter>
@@ -134,7 +135,7 @@ const all = nouns.flatMap(({ name, operations }) =>
   operations.map((operation) => ({ name: `${name} ${operation.command}`, operation })),
 )
 
-/** Paths of all nested fields of a body; read-only fields have no type. */
+/** Paths of all nested fields of a body, without read-only ones. */
 const membersOf = (
   schema: Schema | undefined,
   schemas: Readonly<Record<string, Schema>>,
@@ -149,9 +150,9 @@ const membersOf = (
     return parts.length > 0 ? [...new Set(parts)] : []
   }
   return Object.entries(properties).flatMap(([name, one]) => {
+    if (one.readOnly === true) return []
     const inner = membersOf(one, schemas, `${before}${name}.`)
-    if (inner.length > 0) return inner
-    return Object.keys(one).length === 0 ? [] : [`${before}${name}`]
+    return inner.length > 0 ? inner : [`${before}${name}`]
   })
 }
 
