@@ -22,7 +22,7 @@ export const Name = Schema.String.check(
 )
 
 // RFC 3986: other characters are percent-encoded or in punycode.
-const http_url = /^[hH][tT]{2}[pP][sS]?:\/\/[\w[][\w.~:/?[\]@!$&'()*+,;=%-]*$/
+const http_url = /^[hH][tT]{2}[pP][sS]?:\/\/[\w[][\w.~:/?[\]@!$&'()*+,;=%-]*$/u
 
 const isWithoutUser = (text: string) => {
   if (!URL.canParse(text)) return "an http or https URL"
@@ -39,7 +39,7 @@ export const HttpUrl = Schema.String.check(
 
 /** The location of a secret in the secrets manager, never the secret itself. */
 export const SecretRef = HttpUrl.check(
-  Schema.isPattern(/\/v1\/secrets\/[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$/, {
+  Schema.isPattern(/\/v1\/secrets\/[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$/u, {
     expected: "an href that ends in /v1/secrets/<uuid>",
   }),
 ).annotate({ description: "Href of a secret in the secrets manager." })

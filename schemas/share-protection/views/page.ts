@@ -7,7 +7,7 @@ import { InstantMs, PageLimit } from "#schemas/system/audit.ts"
 
 const UuidText = Schema.String.check(
   Schema.isPattern(
-    /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/,
+    /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/u,
     { expected: "a UUID" },
   ),
 )
@@ -19,6 +19,7 @@ export const idText = <Id extends string>(id: Schema.Codec<Id, string>) =>
       decode: SchemaGetter.transform((text: string) => text.toLowerCase()),
       encode: SchemaGetter.passthrough(),
     }),
+    Schema.annotate({ documentedAs: { type: "string", format: "uuid" } }),
   )
 
 /** The path parameter of a resource. An id that is no UUID is 404. */
@@ -75,4 +76,5 @@ export const Flag = Schema.String.check(
     decode: SchemaGetter.transform((text: string) => /^(true|1)$/i.test(text)),
     encode: SchemaGetter.transform(String),
   }),
+  Schema.annotate({ documentedAs: { type: "boolean" } }),
 )

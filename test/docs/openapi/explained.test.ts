@@ -14,11 +14,7 @@ import { type Document, gapsIn, kinds } from "./gaps.ts"
 /** Known gaps of both shapes by service and kind: lower a number when you fill gaps. */
 const known: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "share-protection": {
-    description: 54,
-    "parameter description": 80,
-    "parameter range": 48,
-    "property description": 684,
-    "error description": 53,
+    description: 1,
     "request example": 11,
     "response example": 50,
   },
