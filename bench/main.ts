@@ -1,5 +1,6 @@
 /**
- * `npm run bench`: runs the suites one after another and writes their tables to docs/benchmarks.md.
+ * `npm run bench`: runs the suites one after another and writes their tables to
+ * docs/benchmark-results.md.
  */
 import { rm } from "node:fs/promises"
 import { parseArgs } from "node:util"
@@ -32,9 +33,9 @@ const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 
 SUITE is command, gateway, replay, jobs-page, schedule, token, backup, memory, dashboard,
 backfill, carrier, plant, mirror, blob, volume, erasure, repair, cluster, events or
-failover. Each measures Almanac against its peers, interleaved, and writes its tables into
-docs/benchmarks.md (--dry: only prints them). A missing peer is skipped with one line. The blob
-suite measures all sizes with all counts of clients, or only these:
+failover. Each measures Almanac and its peers, interleaved, and writes its tables to
+docs/benchmark-results.md (--dry only prints them). A missing peer is skipped with one line. The
+blob suite measures all sizes with all counts of clients, or only these:
 --sizes "1 MiB,16 MiB" --clients 8,2. The memory of a server under a mixed load is a separate
 script: node bench/mixed-load/main.ts --help.
 

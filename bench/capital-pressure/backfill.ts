@@ -55,7 +55,7 @@ export const backfill: Suite = async ({ folder, rounds, onEnd }) => {
   const seats = [
     timed("almanac", backfilled, spoiled),
     timed("almanac, nothing new", backfilled),
-    timed("its maths alone", bare),
+    timed("its computation alone", bare),
   ]
   const pandas = await orSkip("pandas", async () => {
     const { python, environment } = pythonOf("pandas")
@@ -74,7 +74,7 @@ export const backfill: Suite = async ({ folder, rounds, onEnd }) => {
   const spent =
     `${rounds} processes each, interleaved, after one discarded. almanac is the command with a ` +
     "running server and another composite for each day: it computes all days and writes them to " +
-    "the log and the file. With nothing new it computes all and writes none. Its maths alone, " +
-    "and pandas, read a copy of the file and write every day into it."
+    "the log and the file. With nothing new it computes all and writes none. Its computation " +
+    "alone, and pandas, read a copy of the file and write every day into it."
   return [await machine(folder, [measured], []), spent, table(measured, columns)].join("\n\n")
 }

@@ -27,7 +27,7 @@ const pages = [
 /** CACHE keeps each response until the file changes; QUICK is uvicorn on uvloop and httptools. */
 const peers = [
   { name: "FastAPI", CACHE: "0", QUICK: "1" },
-  { name: "FastAPI, answers cached", CACHE: "1", QUICK: "0" },
+  { name: "FastAPI, cached responses", CACHE: "1", QUICK: "0" },
   { name: "the same on uvloop and httptools", CACHE: "1", QUICK: "1" },
 ]
 

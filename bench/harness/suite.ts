@@ -15,5 +15,5 @@ export interface Settings {
   readonly onEnd: (stop: () => Promise<void>) => void
 }
 
-/** Measures, and returns its section of docs/benchmarks.md. */
+/** Measures, and returns its section of docs/benchmark-results.md. */
 export type Suite = (settings: Settings) => Promise<string>

@@ -1,4 +1,4 @@
-/** Formats measured rounds as Markdown, and publishes them in docs/benchmarks.md. */
+/** Formats measured rounds as Markdown, and publishes them in docs/benchmark-results.md. */
 import { readFile, writeFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
 import { median, type Round } from "./round.ts"
@@ -60,9 +60,9 @@ export const table = ({ series }: Measured, { rate, per_run, ours, latency }: Co
   return aligned([heads, ...rows])
 }
 
-const page = fileURLToPath(new URL("../../docs/benchmarks.md", import.meta.url))
+const page = fileURLToPath(new URL("../../docs/benchmark-results.md", import.meta.url))
 
-/** Puts `text` between the markers of `suite` in docs/benchmarks.md. */
+/** Puts `text` between the markers of `suite` in docs/benchmark-results.md. */
 export const publish = async (suite: string, text: string): Promise<void> => {
   const [from, to] = [`<!-- bench:${suite} -->`, `<!-- /bench:${suite} -->`]
   const old = await readFile(page, "utf8")

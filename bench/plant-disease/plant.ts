@@ -43,7 +43,7 @@ const columns = (rate: string, ours: string): Columns => ({
   latency: true,
 })
 
-const start_title = "Start of the whole server, until it is ready"
+const start_title = "Startup of the whole server until ready"
 
 type Seats = ReadonlyArray<() => Promise<PlantSeat>>
 

@@ -18,7 +18,7 @@ const startSeat = (name: string, folder: string, services: ReadonlyArray<string>
   stop: async () => undefined,
 })
 
-export const without_plants = "without it"
+export const without_plants = "without plants"
 
 /** Each server has its own folder, which the discarded round creates. */
 export const startSeats = (folder: string): ReadonlyArray<() => Promise<PlantSeat>> => [

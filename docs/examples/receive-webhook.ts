@@ -1,25 +1,26 @@
 /**
- * A receiver of webhooks: takes what is signed by its secret, once each, and prints it.
+ * A webhook receiver: verifies each message's signature and prints each event once.
  *
  *   WEBHOOK_SECRET=whsec_... node docs/examples/receive-webhook.ts [port]
  *
- * The secret may be two with a comma between them, for as long as one takes the place of the other.
+ * During a rotation, set both secrets, separated by a comma.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { createServer, type IncomingHttpHeaders } from "node:http"
 
-/** Events are at most as large as a commit, in bytes. */
+/** Maximum size of a message in bytes; an event is never larger than a commit. */
 const body_bytes_max = 1024 * 1024
-/** Seconds that the sender's clock may differ from ours; what is older may be a replay. */
+/** Maximum clock difference in seconds; an older message may be a replay. */
 const tolerance_s = 300
 
 const keys = (process.env.WEBHOOK_SECRET ?? "")
   .split(",")
   .map((secret) => Buffer.from(secret.trim().replace(/^whsec_/, ""), "base64"))
-// With an empty key anybody could sign.
-if (keys.some(({ length }) => length < 24)) throw new Error("WEBHOOK_SECRET is no secret.")
+// With an empty key anyone could sign.
+if (keys.some(({ length }) => length < 24))
+  throw new Error("WEBHOOK_SECRET is missing or too short: set the webhook's secret (whsec_...).")
 
-/** Whether one of the message's signatures is one of ours, and it is fresh. */
+/** Returns true if the message is recent and has a signature by one of the secrets. */
 const isGenuine = (headers: IncomingHttpHeaders, body: string) => {
   const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": given } = headers
   if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= tolerance_s)) return false
@@ -36,7 +37,7 @@ const isGenuine = (headers: IncomingHttpHeaders, body: string) => {
     )
 }
 
-// A program that acts on events keeps these together with what it did, in one transaction.
+// In production, store these ids in the same transaction as the effects of the event.
 const seen = new Set<string>()
 
 const server = createServer((request, response) => {

@@ -1,5 +1,5 @@
 /**
- * Prints each published event as it comes, and goes on where it stopped when it is started again.
+ * Prints each published event as it arrives. After a restart it continues after the last one.
  *
  *     node docs/examples/subscribe.ts ./data
  */
@@ -20,7 +20,7 @@ const lastPrinted = () => {
   }
 }
 
-// Written beside and renamed: after a crash it is the old one or the new one, never a part.
+// A new file, renamed: after a crash the file has the old or the new sequence, never a part.
 const remember = (sequence: number) => {
   writeFileSync(`${place}.new`, String(sequence))
   renameSync(`${place}.new`, place)
@@ -28,7 +28,7 @@ const remember = (sequence: number) => {
 
 /** Prints until the connection is closed. */
 const follow = async (last: number, stopping: AbortSignal) => {
-  // Read each time: the address and the password are new with each start of the server.
+  // Read for each connection, because each start of the server changes address and password.
   const { nats } = JSON.parse(readFileSync(join(folder, "dev-credentials.json"), "utf8"))
   const { url: servers, user, password: pass } = nats
   const connection = await connect({ servers, user, pass, maxReconnectAttempts: 5 })

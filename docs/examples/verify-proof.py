@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Checks a proof or an export of Almanac's audit log, by Python's standard library alone.
+"""Verifies a proof or an export of Almanac's audit log. Requires only Python.
 
     python3 verify-proof.py proof.json KEY [KEPT]
     python3 verify-proof.py log.ndjson KEY KEPT...
 
-The first form checks what `almanac audit prove` printed: an aggregate's commits are in the log of
-the proof's head. KEPT is a file with a signed head that you kept before, where the proof was asked
-for with `--kept`.
+The first form verifies the output of `almanac audit prove`: an aggregate's commits are in the log
+of the proof's head. KEPT is a file with a signed head that you kept earlier, for a proof that was
+requested with `--kept`.
 
-The second form checks what `almanac audit export` wrote of the whole log (log.ndjson, or
-log.ndjson.gz): its first commits are those of each head that you kept, so the operator has changed,
-removed or added none of them since, whatever else was computed again. An export without a kept head
-proves nothing against its operator, and is refused.
+The second form verifies an export of the whole log by `almanac audit export` (log.ndjson, or
+log.ndjson.gz): its first commits match each head that you kept. The operator has therefore not
+changed, removed or added any of them since. An export without a kept head proves nothing against
+its operator, and is rejected.
 
-KEY is what `almanac audit key` printed, as you had it from its owner. The exit code is 0 where it is
-proven, with a line for each commit of a proof, and for an export one for each head: look whether
-they are as new as you asked for. It is 1 where it is not, with a line that says what is wrong.
+KEY is the output of `almanac audit key`, received from the log's owner. If the proof is valid, the
+exit code is 0, with a line for each commit of a proof, or for each head of an export: check that
+they are as recent as you expect. Otherwise the exit code is 1, with a line that states the fault.
 
 The tree is that of RFC 9162, section 2.1, with SHA-256; the head is a signed note as in C2SP
 tlog-checkpoint; the signature is Ed25519, RFC 8032.
@@ -60,12 +60,13 @@ def times(n, p):
 def point(data):
     y = int.from_bytes(data, "little")
     sign, y = y >> 255, y & (2**255 - 1)
-    check(y < P, "a point that is none")
+    check(y < P, "the key or signature is not a valid point")
     square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
     x = pow(square, (P + 3) // 8, P)
     if (x * x - square) % P:
         x = x * pow(2, (P - 1) // 4, P) % P
-    check((x * x - square) % P == 0 and not (x == 0 and sign), "a point that is none")
+    is_valid = (x * x - square) % P == 0 and not (x == 0 and sign)
+    check(is_valid, "the key or signature is not a valid point")
     x = P - x if x & 1 != sign else x
     return x, y, 1, x * y % P
 
@@ -86,7 +87,7 @@ def head_of(note, verifier):
     name, key_id, marked = verifier.split("+", 2)
     marked = base64.b64decode(marked)
     expected = hashlib.sha256(name.encode() + b"\n" + marked).digest()[:4]
-    check(key_id == expected.hex() and marked[0] == 1 and len(marked) == 33, "the key is none")
+    check(key_id == expected.hex() and marked[0] == 1 and len(marked) == 33, "the key is malformed")
     text, _, signatures = note.partition("\n\n")
     for line in signatures.splitlines():
         dash, signer, data = line.split(" ")
@@ -94,7 +95,7 @@ def head_of(note, verifier):
         if dash == "\u2014" and signer == name and data[:4] == expected:
             signed(marked[1:], (text + "\n").encode(), data[4:])
             origin, size, root = text.split("\n")[:3]
-            check(origin == name, "the head is of another log")
+            check(origin == name, "the head belongs to another log")
             return int(size), base64.b64decode(root)
     raise Wrong("the head is not signed with this key")
 
@@ -109,10 +110,10 @@ def node(left, right):
 
 def included(leaf, index, size, path, root):
     """RFC 9162, section 2.1.3.2."""
-    check(index < size, "a commit beyond the tree")
+    check(index < size, "a commit is beyond the tree")
     last = size - 1
     for step in path:
-        check(last > 0, "a path that is too long")
+        check(last > 0, "a path is too long")
         if index & 1 or index == last:
             leaf = node(step, leaf)
             while not index & 1 and index:
@@ -120,7 +121,7 @@ def included(leaf, index, size, path, root):
         else:
             leaf = node(leaf, step)
         index, last = index >> 1, last >> 1
-    check(last == 0 and leaf == root, "a commit that is not in the tree")
+    check(last == 0 and leaf == root, "a commit is not in the tree")
 
 
 def consistent(first, first_root, second, second_root, path, what):
@@ -147,14 +148,14 @@ def consistent(first, first_root, second, second_root, path, what):
 
 
 def verify(proof, verifier, kept):
-    check(proof["format"] == "almanac-audit-proof-1", "a proof of another format")
-    check(proof["commits"], "a proof of nothing")
+    check(proof["format"] == "almanac-audit-proof-1", "the proof has another format")
+    check(proof["commits"], "the proof has no commits")
     size, root = head_of(proof["head"], verifier)
     sealed, sealed_root = proof["checkpoint"]["size"], bytes.fromhex(proof["checkpoint"]["root"])
     hashes = lambda texts: [bytes.fromhex(text) for text in texts]
     consistent(sealed, sealed_root, size, root, hashes(proof["consistency"]), "the checkpoint")
     if kept is not None:
-        check("kept" in proof, "the proof was not asked for with --kept")
+        check("kept" in proof, "the proof was not requested with --kept")
         before, before_root = head_of(kept, verifier)
         consistent(before, before_root, size, root, hashes(proof["kept"]["path"]), "the kept head")
     stream, before, prev = proof["aggregate"], 0, sha256(proof["aggregate"].encode()).hex()
@@ -162,10 +163,11 @@ def verify(proof, verifier, kept):
         position = entry["position"]
         check(position > before, f"the commit at {position} is out of order")
         if "unreadable" in entry:
-            stored, line = base64.b64decode(entry["unreadable"]), "no commit, kept as it is"
+            stored, line = base64.b64decode(entry["unreadable"]), "unreadable, stored as received"
         else:
             stored, commit = entry["commit"].encode(), json.loads(entry["commit"])
-            check(commit["prev"] == prev, f"the commit at {position} does not follow")
+            follows = commit["prev"] == prev
+            check(follows, f"the commit at {position} does not follow the previous one")
             types = ", ".join(event["type"] for event in commit["events"])
             line = f"{commit['at']} {types}"
         before, prev = position, sha256(stored).hex()
@@ -179,7 +181,7 @@ MARK = b',"commit":'
 
 
 def stored(line, number):
-    """Position, stream and hash of an export's line, its chain's link, and what is stored there."""
+    """Position, stream and hash of an export's line, its `prev` hash, and the stored bytes."""
     try:
         at = line.find(MARK)
         place = json.loads(line if at < 0 else line[:at] + b"}")
@@ -187,11 +189,11 @@ def stored(line, number):
         data = base64.b64decode(place["bytes"]) if at < 0 else line[at + len(MARK) : -1]
         return place["position"], place["stream"], place["hash"], prev, data
     except (LookupError, ValueError, TypeError) as why:
-        raise Wrong(f"line {number} is no line of an export") from why
+        raise Wrong(f"line {number} is not a line of an export") from why
 
 
 class Tree:
-    """The tree over the leaves so far, as the roots of the perfect trees that it is made of."""
+    """The tree over all leaves so far, as the roots of its perfect subtrees."""
 
     def __init__(self):
         self.size, self.peaks = 0, []
@@ -215,13 +217,13 @@ def lines_of(path):
 
 
 def verify_export(path, verifier, kept):
-    """Every line, the chains, the manifest, and each kept head as a beginning of it all."""
+    """Verifies every line, the chains, the manifest, and each kept head as a prefix of the log."""
     heads = sorted(head_of(note, verifier) for note in kept)
-    check(heads, "an export alone proves nothing: name the files of heads that you kept")
+    check(heads, "an export alone proves nothing: add the files of heads that you kept")
     tree, last, whole, manifest = Tree(), {}, hashlib.sha256(), None
     proven, wrong = 0, None
     for number, line in enumerate(lines_of(path), 1):
-        check(manifest is None, f"line {number} comes after the manifest")
+        check(manifest is None, f"line {number} is after the manifest")
         if line.startswith(b'{"manifest":'):
             manifest = json.loads(line)
             continue
@@ -229,22 +231,23 @@ def verify_export(path, verifier, kept):
         position, stream, claimed, prev, data = stored(line, number)
         check(position == number, f"line {number} has position {position}: export the whole log")
         found = sha256(data).hex()
-        check(found == claimed, f"position {position} is not what its hash says")
+        check(found == claimed, f"position {position} does not match its hash")
         before = last.get(stream) or sha256(stream.encode()).hex()
-        check(prev in (None, before), f"position {position} does not follow its aggregate's last")
+        follows = prev in (None, before)
+        check(follows, f"position {position} does not follow its aggregate's previous commit")
         last[stream] = found
         tree.add(sha256(b"\0" + f"{position} {stream} {found}".encode()))
         for size, root in heads:
             if size == tree.size and root != tree.root():
-                why = "is the first that cannot be right: the kept head is of another log"
-                raise Wrong(f"one of the positions {proven + 1} to {size} {why}")
+                why = f"is in positions {proven + 1} to {size}: they do not match the kept head"
+                raise Wrong(f"the first wrong commit {why}")
             proven = size if size == tree.size else proven
-    check(manifest is not None, "the export has no manifest: it is cut off")
+    check(manifest is not None, "the export has no manifest: it is incomplete")
     for size, _ in heads:
         check(size <= tree.size, f"the export ends at {tree.size}, before the kept head of {size}")
-    check(manifest["sha256"] == whole.hexdigest(), "the manifest is not of these lines")
+    check(manifest["sha256"] == whole.hexdigest(), "the manifest does not match the lines")
     for size, _ in heads:
-        yield f"the first {size} of {tree.size} commits are those of the kept head"
+        yield f"the first {size} of {tree.size} commits match the kept head"
 
 
 def read(path):

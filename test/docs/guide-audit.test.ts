@@ -1,5 +1,5 @@
 /**
- * Runs the commands of docs/guide-audit.md about earlier states, as a newcomer does, on a server
+ * Runs the commands of docs/guide-audit.md about earlier states, as a new user does, on a server
  * that has just started. `test/cli/audit.test.ts` covers its other commands.
  */
 import { afterAll, assert, it } from "vitest"

@@ -1,5 +1,5 @@
 /**
- * Runs docs/guide-blob-pipelines.md as a newcomer does: each command as printed, in one shell from
+ * Runs docs/guide-blob-pipelines.md as a new user does: each command as printed, in one shell from
  * the first to the last, against a real server.
  */
 import { afterAll, assert, it } from "vitest"

@@ -1,5 +1,5 @@
 /**
- * Runs docs/guide-capital-pressure.md as a newcomer does: each command that needs no network as
+ * Runs docs/guide-capital-pressure.md as a new user does: each command that needs no network as
  * printed, in one shell from the first to the last, against a real server.
  */
 import { afterAll, assert, it } from "vitest"
@@ -39,7 +39,7 @@ describeWithServer("docs/guide-capital-pressure.md", () => {
     walk_ms_max,
   )
 
-  it("names settings that there are", () => {
+  it("names existing settings", () => {
     const names = [...guide.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => `capital.${name}`)
     assert.isAbove(names.length, 4)
     for (const name of names) assert.isTrue(settings_by_path.has(name), name)

@@ -1,5 +1,5 @@
 /**
- * Runs docs/guide-carrier-search.md as a newcomer does: each command that needs no network as
+ * Runs docs/guide-carrier-search.md as a new user does: each command that needs no network as
  * printed, in one shell from the first to the last, against a real server.
  */
 import { afterAll, assert, it } from "vitest"
@@ -16,7 +16,7 @@ afterAll(cleanUp)
 
 describeWithServer("docs/guide-carrier-search.md", () => {
   it(
-    "leads from nothing to a table of carriers",
+    "leads from an empty server to a table of carriers",
     async () => {
       const data_dir = newFolder()
       const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
@@ -34,7 +34,7 @@ describeWithServer("docs/guide-carrier-search.md", () => {
     walk_ms_max,
   )
 
-  it("names settings that there are", () => {
+  it("names existing settings", () => {
     const names = [...guide.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => `carrier.${name}`)
     assert.isAbove(names.length, 4)
     for (const name of names) assert.isTrue(settings_by_path.has(name), name)

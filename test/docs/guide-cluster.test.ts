@@ -1,5 +1,5 @@
 /**
- * Runs the commands of docs/guide-cluster.md against six real nodes as a newcomer does, and
+ * Runs the commands of docs/guide-cluster.md against six real nodes as a new user does, and
  * compares its settings with the declared ones.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
@@ -21,7 +21,7 @@ afterAll(cleanUp)
 
 describeWithServer("docs/guide-cluster.md", () => {
   it(
-    "leads from six nodes to four of them that have lost nothing",
+    "leads from six nodes to four without loss",
     async () => {
       const cluster = await startCluster(6)
       try {
@@ -38,7 +38,7 @@ describeWithServer("docs/guide-cluster.md", () => {
     walk_ms_max,
   )
 
-  it("shows a configuration that a node takes, once its files are there", async () => {
+  it("shows a configuration that a node accepts", async () => {
     const [, toml = ""] = /^```toml\n([\s\S]*?)^```$/m.exec(guide) ?? []
     const folder = newFolder()
     const etc = join(folder, "etc")
@@ -53,7 +53,7 @@ describeWithServer("docs/guide-cluster.md", () => {
     assert.equal(settings.auth.tokens.length, 2)
   })
 
-  it("names settings and events that there are", () => {
+  it("names existing settings and events", () => {
     const sections = ["cluster", "tls", "blob", "nats"]
     const names = [...guide.matchAll(/`(\w+)\.(\w+)`/g)].filter(([, section = ""]) =>
       sections.includes(section),

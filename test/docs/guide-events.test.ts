@@ -1,5 +1,5 @@
 /**
- * Runs docs/guide-events.md as a newcomer does, against a server that is killed midway, and checks
+ * Runs docs/guide-events.md as a new user does, against a server that is killed midway, and checks
  * that every published event matches /asyncapi.json.
  */
 import { readFileSync, symlinkSync } from "node:fs"
@@ -101,7 +101,7 @@ const promised = async ({ url, credentials }: Server) => {
 
 describeWithServer("docs/guide-events.md", () => {
   it(
-    "leads to a webhook; and what one is owed survives the server's death",
+    "leads to a webhook, whose backlog survives the death of the server",
     async () => {
       const folder = newFolder()
       const data = join(folder, "data")
@@ -128,7 +128,7 @@ describeWithServer("docs/guide-events.md", () => {
     test_ms_max,
   )
 
-  it("names settings that there are, and the permissions that a subscriber needs", () => {
+  it("names existing settings and the permissions of a subscriber", () => {
     const names = [...guide.matchAll(/`(webhooks\.\w+)/g)].map(([, name = ""]) => name)
     assert.isAbove(names.length, 4)
     for (const name of names) assert.isTrue(settings_by_path.has(name), name)

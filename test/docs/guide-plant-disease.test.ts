@@ -1,5 +1,5 @@
 /**
- * Runs docs/guide-plant-disease.md as a newcomer does: each command that needs no custom model as
+ * Runs docs/guide-plant-disease.md as a new user does: each command that needs no custom model as
  * printed, in one shell from the first to the last, against a real server.
  */
 import { readFileSync } from "node:fs"
@@ -18,7 +18,7 @@ afterAll(cleanUp)
 
 describeWithServer("docs/guide-plant-disease.md", () => {
   it(
-    "leads from a drawn leaf to who was told what",
+    "leads from a generated leaf to the audit of its predictions",
     async () => {
       const data_dir = newFolder()
       const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
@@ -41,7 +41,7 @@ describeWithServer("docs/guide-plant-disease.md", () => {
     walk_ms_max,
   )
 
-  it("names settings that there are", () => {
+  it("names existing settings", () => {
     const names = [...guide.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => `plant.${name}`)
     assert.isAbove(names.length, 4)
     for (const name of names) assert.isTrue(settings_by_path.has(name), name)

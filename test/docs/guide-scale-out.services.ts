@@ -1,4 +1,4 @@
-/** Runs docs/guide-scale-out.md as a newcomer does: three nats-servers on one machine. */
+/** Runs docs/guide-scale-out.md as a new user does: three nats-servers on one machine. */
 import { randomInt } from "node:crypto"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -17,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describeWithServer("docs/guide-scale-out.md, on three nats-servers", () => {
   it(
-    "makes three copies, and goes on without one of the servers",
+    "makes three copies, and continues without one of the servers",
     async () => {
       const blocks = commandsIn(guideText("guide-scale-out.md"))
       const own = blocks.filter((block) => block.includes("nats-server") || block.includes("pids"))

@@ -16,7 +16,7 @@ const settings = /^```toml\n# almanac\.toml\n([\s\S]*?)^```$/m.exec(guide)?.[1] 
 const processes = [...guide.matchAll(/^\.\/almanac (serve|migrate) --config almanac\.toml (.*)$/gm)]
 
 describe("docs/guide-scale-out.md", () => {
-  it("makes secrets and shares settings with which every process of it can start", async () => {
+  it("creates secrets and shared settings with which every process can start", async () => {
     const made = commandsIn(guide).filter((block) => block.includes("openssl"))
     const { code, said } = await walk(folder, made, {})
     assert.equal(code, 0, said)
@@ -38,7 +38,7 @@ describe("docs/guide-scale-out.md", () => {
     expect(readFileSync(join(folder, "audit-key.pem"), "utf8")).toContain("PRIVATE KEY")
   })
 
-  it("puts read models into PostgreSQL with settings that are read", async () => {
+  it("puts read models into PostgreSQL with valid settings", async () => {
     const section = /^```toml\n(\[database\][\s\S]*?)^```$/m.exec(guide)?.[1] ?? ""
     const password = join(folder, "postgres-password")
     writeFileSync(password, "s3cret\n")

@@ -1,5 +1,5 @@
 /**
- * Runs docs/guide-share-protection.md as a newcomer does: each command as printed, in one shell
+ * Runs docs/guide-share-protection.md as a new user does: each command as printed, in one shell
  * from the first to the last, against a real server and a real S3.
  */
 import { writeFileSync } from "node:fs"

@@ -37,7 +37,7 @@ const distinct = <E>(each: Effect.Effect<string, E>) =>
   )
 
 describe("a repeated request", () => {
-  it.live("gets one token, also after a restart; another body gets none", () =>
+  it.live("gets one token, also after a restart, and no token with another body", () =>
     Effect.gen(function* () {
       const dir = yield* temporaryFolder
       const start = Effect.gen(function* () {

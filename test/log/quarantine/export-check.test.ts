@@ -131,13 +131,13 @@ const tamperings: Readonly<Record<string, (lines: ReadonlyArray<Line>) => Readon
 
 const whenChecked = () =>
   describe("an export checked against a kept head by a third party", () => {
-    it.effect("is proven where the log went on from that head, packed or not", () =>
+    it.effect("is proven if the log continues that head, compressed or not", () =>
       Effect.gen(function* () {
         const { file, key, kept, later } = yield* story
         const said = yield* verdict({ file, key, kept: [later, kept] })
         const commits = file.trimEnd().split("\n").length - 1
         const told = (head: string) =>
-          `the first ${sizeOf(head)} of ${commits} commits are those of the kept head\n`
+          `the first ${sizeOf(head)} of ${commits} commits match the kept head\n`
         assert.deepEqual(said, { code: 0, out: told(kept) + told(later), err: "" })
         const packed = yield* verdict({ file, key, kept: [kept], is_packed: true })
         assert.deepEqual(packed, { code: 0, out: told(kept), err: "" })
@@ -158,7 +158,7 @@ const whenChecked = () =>
           const changed = written(tamper(lines), { manifest, sign })
           const { code, out, err } = yield* verdict({ file: changed, key, kept: [kept] })
           assert.deepEqual([what, code, out], [what, 1, ""])
-          assert.include(err, `positions 1 to ${sizeOf(kept)} is the first that`, what)
+          assert.include(err, `is in positions 1 to ${sizeOf(kept)}:`, what)
         }
         // Of several heads, the last valid one determines where the changes begin.
         const late = lines.map((one) =>
@@ -169,14 +169,11 @@ const whenChecked = () =>
         const asked = { file: written(late, { manifest, sign }), key }
         assert.equal((yield* verdict({ ...asked, kept: [kept] })).code, 0)
         const both = yield* verdict({ ...asked, kept: [kept, later] })
-        assert.include(
-          both.err,
-          `positions ${sizeOf(kept) + 1} to ${sizeOf(later)} is the first that`,
-        )
+        assert.include(both.err, `is in positions ${sizeOf(kept) + 1} to ${sizeOf(later)}:`)
       }).pipe(Effect.provide(emptyLog)),
     )
 
-    it.effect("is refused where it ends before that head, or is cut off", () =>
+    it.effect("is rejected if it ends before that head, or is incomplete", () =>
       Effect.gen(function* () {
         const { file, key, kept, sign } = yield* story
         const all = file.trimEnd().split("\n")
@@ -190,7 +187,7 @@ const whenChecked = () =>
       }).pipe(Effect.provide(emptyLog)),
     )
 
-    it.effect("is refused without a kept head, and beside one of another key or log", () =>
+    it.effect("is rejected without a kept head, and with one of another key or log", () =>
       Effect.gen(function* () {
         const { file, key, kept, sign } = yield* story
         assert.include((yield* verdict({ file, key, kept: [] })).err, "proves nothing")
@@ -201,7 +198,7 @@ const whenChecked = () =>
       }).pipe(Effect.provide(emptyLog)),
     )
 
-    it.effect("is refused where its lines are not what they say", () =>
+    it.effect("is rejected if its lines do not match their hashes", () =>
       Effect.gen(function* () {
         const { file, key, kept } = yield* story
         const said = (changed: string) =>
@@ -211,7 +208,7 @@ const whenChecked = () =>
           .split("\n")
           .map((line, i) => (i === late ? line.replace('"actor":"', '"actor":"x') : line))
           .join("\n")
-        assert.include(yield* said(changed), "position 60 is not what its hash says")
+        assert.include(yield* said(changed), "position 60 does not match its hash")
         assert.include(yield* said(file.split("\n").slice(1).join("\n")), "export the whole log")
         assert.include(yield* said(`${file}{}\n`), "after the manifest")
       }).pipe(Effect.provide(emptyLog)),
@@ -219,4 +216,4 @@ const whenChecked = () =>
   })
 
 if (has_python) whenChecked()
-else describeAbsent("an export beside a kept head", "python3", "Install Python 3.")
+else describeAbsent("an export checked against a kept head", "python3", "Install Python 3.")

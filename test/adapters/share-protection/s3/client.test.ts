@@ -74,7 +74,7 @@ describe("a request to S3", () => {
     }),
   )
 
-  it.live("carries only the tenant's keys, whatever the environment contains", () =>
+  it.live("carries only the tenant's keys, regardless of the environment", () =>
     Effect.gen(function* () {
       const { bucket, asked } = yield* s3Fake()
       const { reach } = yield* buckets
