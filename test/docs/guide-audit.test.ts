@@ -15,7 +15,7 @@ afterAll(cleanUp)
 
 describeWithServer("docs/guide-audit.md", () => {
   it(
-    "shows the state of a server that nobody has used yet",
+    "shows the state of an unused server",
     async () => {
       const data_dir = newFolder()
       const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
