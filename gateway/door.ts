@@ -24,6 +24,7 @@ import type { Refusal } from "#gateway/direct.ts"
 import { admitted, hasBody } from "#gateway/door/admission.ts"
 import { deadlines, deadlinesOf } from "#gateway/door/deadlines.ts"
 import { directDoor, type Refused, type ServeDirect } from "#gateway/door/direct.ts"
+import { errorForBrowser } from "#gateway/door/error-page.ts"
 import {
   completeResponse,
   failureResponse,
@@ -200,7 +201,9 @@ const depart = (parts: DoorParts, visit: ApiVisit, response: Response): Response
   } else parts.in_flight.remove(in_flight)
   const seconds = (parts.clock.currentTimeMillisUnsafe() - arrived_ms) / 1000
   parts.metrics.add(isRoute(found) ? found.route : no_route, response.status, seconds)
-  const answer = is_stream ? endable(parts, response) : completeResponse(visit, response)
+  const answer = is_stream
+    ? endable(parts, response)
+    : errorForBrowser(visit, completeResponse(visit, response), parts.services)
   const of_door = addedHeaders(parts, visit, answer)
   const headers = isCutShort(parts, visit, response) ? { ...of_door, ...last } : of_door
   if (parts.transport.hasten(request, answer, headers)) return answer
@@ -239,6 +242,7 @@ export const openDoor = Effect.fnUntraced(function* (
     in_flight: yield* deadlines(() => deadlinesOf(settings())),
     closing: yield* Deferred.make<void>(),
     find: routesOf(services),
+    services: services.map(({ name }) => name),
     take: rateLimiter(),
     metrics,
     is_traced,

@@ -1,4 +1,4 @@
-/** A shell command with a copy button. */
+/** Code with a copy button. */
 import { announce } from "./announcement.ts"
 import { h } from "./element.ts"
 
@@ -18,29 +18,24 @@ const copy = async (text: string, code: Element): Promise<boolean> => {
   }
 }
 
-const onCopy = (command: string) => (event: Event) => {
+const onCopy = (text: string) => (event: Event) => {
   const button = event.currentTarget
   if (!(button instanceof HTMLButtonElement)) return
-  const code = button.parentElement?.querySelector("code")
+  const code = button.closest(".command, .code")?.querySelector("code")
   if (!code) return
-  void copy(command, code).then((done) => {
+  void copy(text, code).then((done) => {
     button.textContent = done ? "Copied" : "Press Ctrl+C"
-    announce(done ? "Copied" : "The command is selected: copy it with Ctrl+C")
+    announce(done ? "Copied" : "The text is selected. Press Ctrl+C to copy it.")
     setTimeout(() => {
       button.textContent = "Copy"
     }, copied_ms)
   })
 }
 
+/** Copies the text of the code element next to it. */
+export const copyButton = (text: string, label: string): HTMLElement =>
+  h("button", { type: "button", "aria-label": `Copy: ${label}`, onclick: onCopy(text) }, "Copy")
+
 /** The command with its copy button. */
 export const copyableCommand = (command: string): HTMLElement =>
-  h(
-    "div",
-    { class: "command" },
-    h("code", {}, command),
-    h(
-      "button",
-      { type: "button", "aria-label": `Copy: ${command}`, onclick: onCopy(command) },
-      "Copy",
-    ),
-  )
+  h("div", { class: "command" }, h("code", {}, command), copyButton(command, command))

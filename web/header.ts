@@ -8,6 +8,7 @@ const names: Readonly<Record<string, string>> = {
   "/carriers": "Carriers",
   "/plants": "Plants",
   "/console": "Console",
+  "/docs": "API",
 }
 
 /** Paths of the pages that this server serves, from an attribute that the server fills in. */

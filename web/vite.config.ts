@@ -32,6 +32,7 @@ export default defineConfig({
         carriers: join(root, "carriers.html"),
         plants: join(root, "plants.html"),
         console: join(root, "operators.html"),
+        reference: join(root, "reference.html"),
       },
     },
   },

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { extname, join } from "node:path"
 import { constants, gzipSync } from "node:zlib"
-import { type PagePath, pages } from "#schemas/system/page.ts"
+import { type PagePath, pagesOf } from "#schemas/system/page.ts"
 
 /** The build output of `web/` in the checkout. */
 const dist_folder = join(import.meta.dirname, "../..", "web", "dist")
@@ -28,13 +28,20 @@ const compressed = new Set([".png", ".woff2", ".ico"])
 /** Digits of an entity tag: 132 bits of a SHA-256. */
 const tag_digits = 22
 
+const tagOf = (bytes: Uint8Array) =>
+  createHash("sha256").update(bytes).digest("base64url").slice(0, tag_digits)
+
+/** Bytes with their entity tag, and gzipped if that is smaller. */
+export const compress = (bytes: Uint8Array) => {
+  const zipped = gzipSync(bytes, { level: constants.Z_BEST_COMPRESSION })
+  return { bytes, gzip: zipped.length < bytes.length ? zipped : null, tag: tagOf(bytes) }
+}
+
 const fileOf = (bytes: Uint8Array, ending: string) => {
   const type = types[ending]
   if (type === undefined) return undefined
-  const zipped = gzipSync(bytes, { level: constants.Z_BEST_COMPRESSION })
-  const is_smaller = !compressed.has(ending) && zipped.length < bytes.length
-  const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, tag_digits)
-  return { bytes, gzip: is_smaller ? zipped : null, tag, type }
+  if (compressed.has(ending)) return { bytes, gzip: null, tag: tagOf(bytes), type }
+  return { ...compress(bytes), type }
 }
 type PageFile = NonNullable<ReturnType<typeof fileOf>>
 
@@ -52,7 +59,7 @@ const htmlAt = (path: string, served: ReadonlyArray<PagePath>): PageFile | undef
  * if the services have no pages or none are built. Throws if a file cannot be read.
  */
 export const pageFiles = (services: ReadonlyArray<string>, folder = dist_folder) => {
-  const served = pages.filter(({ service }) => services.includes(service))
+  const served = pagesOf(services)
   const paths = served.map(({ path }) => path)
   const html = new Map(
     served.flatMap(({ path, file }) => {

@@ -8,7 +8,7 @@ import { Console, Context, Deferred, Effect, Layer, Option, Schema, Struct } fro
 import { Command, Flag } from "effect/cli"
 import { nodeId } from "#adapters/blob-storage/node.ts"
 import { growHeap } from "#adapters/heap-growth.ts"
-import { pageFiles } from "#adapters/http/page-files.ts"
+import { compress, pageFiles } from "#adapters/http/page-files.ts"
 import { httpTransport } from "#adapters/http/transport.ts"
 import { developmentCredentialsPath } from "#adapters/identity/development-credentials.ts"
 import { logging } from "#adapters/logging.ts"
@@ -217,7 +217,7 @@ const listen = Effect.fnUntraced(function* (
   const health = yield* mount(healthService({ services: lines, metrics, isEnding }))
   const pages = pageFiles(mounted.map(({ name }) => name))
   const system = is_gateway
-    ? [yield* mount(yield* systemService({ services: mounted, pages, published }))]
+    ? [yield* mount(yield* systemService({ services: mounted, pages, published, compress }))]
     : []
   const door = yield* openDoor([...mounted, ...system, health], current, requests)
   const { port, url, drain, ...listening } = yield* httpServer(settings, door, { internal })

@@ -20,6 +20,8 @@ export interface DoorParts {
   readonly in_flight: Deadlines
   readonly closing: Deferred.Deferred<void>
   readonly find: ReturnType<typeof routesOf>
+  /** Names of the services, for the links of error pages. */
+  readonly services: ReadonlyArray<string>
   readonly take: ReturnType<typeof rateLimiter>
   readonly metrics: RequestMetrics
   /** Whether requests are traced. */

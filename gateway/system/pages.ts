@@ -1,11 +1,12 @@
 /**
- * Serves the built pages, their assets at `/assets/`, and a fallback page at `/`.
+ * The built pages, their assets at `/assets/`, and a fallback page at `/`.
  *
  * Source: decisions of all services, "/".
  */
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type Representation, represented } from "#gateway/representation.ts"
-import { type PagePath, pages } from "#schemas/system/page.ts"
+import { plainPage } from "#gateway/system/plain-page.ts"
+import { type PagePath, pages, pagesOf } from "#schemas/system/page.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -85,29 +86,30 @@ const lineOf = (built: ReadonlySet<string>) => (name: string) => {
   return is_built ? `<li><a href="${page.path}">${name}</a></li>` : `<li>${name}</li>`
 }
 
-const not_built = "<p>The pages are not built here: <code>npm start</code> builds them.</p>"
+const not_built = "<p>The pages are not built yet. <code>npm start</code> builds them.</p>"
 
 const hasPage = (name: string) => pages.some(({ service }) => service === name)
 
 /** The page at `/` if the dashboard is not served here or its page is not built. */
-export const home = (
-  services: ReadonlyArray<string>,
-  built: ReadonlySet<string>,
-) => `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Almanac</title>
-<style>body { font: 1rem/1.5 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; }</style>
-</head>
-<body>
-<h1>Almanac</h1>
-<p>Five services on one replayable log. Here runs:</p>
+export const home = (services: ReadonlyArray<string>, built: ReadonlySet<string>) =>
+  plainPage({
+    title: "Almanac",
+    body: `<p>Services on this server:</p>
 <ul>${services.map(lineOf(built)).join("")}</ul>
 ${built.size === 0 && services.some(hasPage) ? not_built : ""}
-<p><a href="/docs">Documentation</a> · <a href="/openapi.json">OpenAPI</a> ·
-<a href="/readyz">Readiness</a></p>
-</body>
-</html>
-`
+<p>API: <a href="/docs">reference</a>, <a href="/openapi.json">OpenAPI</a>,
+<a href="/asyncapi.json">AsyncAPI</a>. Status: <a href="/readyz">readiness</a>.</p>`,
+    services,
+    status: 200,
+  })
+
+/** Why a page is missing. */
+export const missingPage = (path: PagePath, services: ReadonlyArray<string>) => {
+  const page = pagesOf(services).find((page) => page.path === path)
+  if (page !== undefined) return `The page ${path} is not built yet. npm start builds it.`
+  const service = pages.find((page) => page.path === path)?.service
+  return (
+    `The page ${path} needs the service ${service}, which is disabled on this server. ` +
+    "The setting services (ALMANAC_SERVICES) enables it."
+  )
+}

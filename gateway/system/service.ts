@@ -1,44 +1,31 @@
 /**
  * The routes that belong to no service: documents and pages. Source: DECISIONS, all services, "/".
  */
-import { Context, Effect, Layer, Scope } from "effect"
-import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type HttpApi, HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
+import { Context, Effect, Layer } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder, OpenApi } from "effect/http-api"
+import { type Representation, represented } from "#gateway/representation.ts"
 import { appOf, type Mounted } from "#gateway/routes.ts"
 import { SystemApi } from "#gateway/system/apis/api.ts"
 import { HealthApi } from "#gateway/system/apis/health.ts"
 import { asyncApiOf } from "#gateway/system/asyncapi.ts"
 import { documented } from "#gateway/system/document.ts"
-import { assetOf, home, type Pages, pageOf, prefersHtml, takesHtml } from "#gateway/system/pages.ts"
+import {
+  assetOf,
+  home,
+  missingPage,
+  type Pages,
+  pageOf,
+  prefersHtml,
+  takesHtml,
+} from "#gateway/system/pages.ts"
 import type { PublishedTypes } from "#schemas/published.ts"
 import type { PagePath } from "#schemas/system/page.ts"
 import { NotFound } from "#schemas/system/rejection.ts"
 import { version, versions } from "#schemas/system/version.ts"
 
-/** The documentation page loads no other files. */
-const page_policy = {
-  "content-security-policy":
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; " +
-    "img-src 'self' data:; font-src data:; connect-src 'self'; worker-src blob:; " +
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-}
-
-const no_page =
-  "This page's service is not served here, or the page is not built: npm start builds it."
-
-/** The documentation page is large, so it is built at the first request. */
-const docsOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
-  const scope = yield* Effect.scope
-  const page = HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } })
-  // A separate memo map, because the page needs its own router.
-  const routes = HttpRouter.toHttpEffect(page).pipe(
-    Effect.provideService(Layer.CurrentMemoMap, Layer.makeMemoMapUnsafe()),
-    Effect.provideService(Scope.Scope, scope),
-  )
-  return yield* Effect.cached(routes)
-})
+/** Documents change with the release only; caches revalidate them with the ETag. */
+const of_document = { "cache-control": "no-cache" }
 
 export interface SystemParts {
   /** The other services. */
@@ -47,19 +34,32 @@ export interface SystemParts {
   readonly published?: ReadonlyArray<readonly [string, PublishedTypes]>
   /** The pages of these services, if they are built. */
   readonly pages?: Pages | undefined
+  /** Compresses a document, so that it is sent compressed and with an ETag. */
+  readonly compress: (bytes: Uint8Array) => Representation
+}
+
+const encoder = new TextEncoder()
+
+interface Requested {
+  readonly request: HttpServerRequest.HttpServerRequest
 }
 
 /** The service of documents and pages, to be mounted with the services that it documents. */
 export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
   const { services, pages } = parts
   const api = documented([...services.map((service) => service.api), HealthApi, SystemApi])
-  const document = yield* Effect.cached(
-    Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))),
-  )
-  const asyncapi = yield* Effect.cached(
-    Effect.sync(() => HttpServerResponse.jsonUnsafe(asyncApiOf(parts.published ?? []))),
-  )
-  const docs = yield* docsOf(api)
+  /** Builds the document at the first request. */
+  const documentOf = (build: () => unknown) =>
+    Effect.map(
+      Effect.cached(Effect.sync(() => parts.compress(encoder.encode(JSON.stringify(build()))))),
+      (representation) =>
+        ({ request }: Requested) =>
+          Effect.map(representation, (document) =>
+            represented(request, document, "application/json", of_document),
+          ),
+    )
+  const document = yield* documentOf(() => OpenApi.fromApi(api))
+  const asyncapi = yield* documentOf(() => asyncApiOf(parts.published ?? []))
   const names = services.map(({ name }) => name)
 
   const homePage = (request: HttpServerRequest.HttpServerRequest) => {
@@ -67,24 +67,20 @@ export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
       return HttpServerResponse.jsonUnsafe(versions, { status: 300, headers: { vary: "accept" } })
     }
     const built = new Set(pages?.html.keys())
-    const headers = { ...page_policy, vary: "accept" }
-    return (
-      pageOf(request, pages, "/") ??
-      HttpServerResponse.html(home(names, built)).pipe(HttpServerResponse.setHeaders(headers))
-    )
+    return pageOf(request, pages, "/") ?? home(names, built)
   }
   const page = (request: HttpServerRequest.HttpServerRequest, path: PagePath) => {
     const is_html_accepted = takesHtml(request.headers.accept)
     const found = is_html_accepted ? pageOf(request, pages, path) : undefined
-    return found === undefined
-      ? Effect.fail(
-          new NotFound({ detail: is_html_accepted ? no_page : "It is a page, in HTML only." }),
-        )
-      : Effect.succeed(found)
+    if (found !== undefined) return Effect.succeed(found)
+    const detail = is_html_accepted
+      ? missingPage(path, names)
+      : `The page ${path} is available as text/html only.`
+    return Effect.fail(new NotFound({ detail }))
   }
   const asset = (request: HttpServerRequest.HttpServerRequest, name: string) => {
     const found = assetOf(request, pages, name)
-    const detail = "The pages have no such file."
+    const detail = `No page uses the file ${name}.`
     return found === undefined ? Effect.fail(new NotFound({ detail })) : Effect.succeed(found)
   }
 
@@ -95,15 +91,10 @@ export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
       plants: ({ request }) => page(request, "/plants"),
       console: ({ request }) => page(request, "/console"),
       asset: ({ request, params }) => asset(request, params.file),
-      document: () => document,
-      document_v1: () => document,
-      asyncapi: () => asyncapi,
-      docs: () =>
-        docs.pipe(
-          Effect.flatten,
-          Effect.map((html) => HttpServerResponse.setHeaders(html, page_policy)),
-          Effect.orDie,
-        ),
+      document,
+      document_v1: document,
+      asyncapi,
+      docs: ({ request }) => page(request, "/docs"),
     }),
   )
   const closed = HttpApiBuilder.group(SystemApi, "operators", (handlers) =>

@@ -6,23 +6,24 @@ import { gunzipSync } from "node:zlib"
 import { Effect, Exit, Scope } from "effect"
 import { Client } from "undici"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { pageFiles } from "#adapters/http/page-files.ts"
+import { compress, pageFiles } from "#adapters/http/page-files.ts"
 import type { Mounted } from "#gateway/routes.ts"
 import { systemService } from "#gateway/system/service.ts"
 import { type Served, startHttp } from "../world/http.ts"
 import { probe } from "./probe.ts"
 
 const way = (paths: string) => `<header id="header" data-pages="${paths}"></header>`
-const pageOf = (title: string, paths = "/ /carriers /plants") =>
+const pageOf = (title: string, paths = "/ /carriers /plants /docs") =>
   `<!doctype html><title>${title}</title>${way(paths)}${"<p>x</p>".repeat(100)}`
 /** The index page when the dashboard and carrier search are enabled. */
-const index = pageOf("Dashboard", "/ /carriers")
+const index = pageOf("Dashboard", "/ /carriers /docs")
 const script = `console.log(${JSON.stringify("x".repeat(2000))})`
 const files: Readonly<Record<string, string>> = {
   "index.html": pageOf("Dashboard"),
   "carriers.html": pageOf("Carriers"),
   "plants.html": pageOf("Plants"),
   "operators.html": pageOf("Console"),
+  "reference.html": pageOf("API reference"),
   "secret.html": "outside",
   "assets/dashboard-AbC_1-2.js": script,
   "assets/dashboard-AbC.css": "p { color: red }",
@@ -48,7 +49,7 @@ const mounted = (name: string) =>
 const scope = Effect.runSync(Scope.make())
 const start = async (names: ReadonlyArray<string>, built_in = folder) => {
   const services = names.map(mounted)
-  const parts = { services, pages: pageFiles(names, built_in) }
+  const parts = { services, pages: pageFiles(names, built_in), compress }
   return startHttp([await Effect.runPromise(Scope.provide(systemService(parts), scope))])
 }
 let built: Served & { readonly stop: () => Promise<void> }
@@ -115,7 +116,7 @@ describe("/", () => {
     expect(gunzipSync(zipped.bytes).toString()).toBe(index)
   })
 
-  it("without a built page says how it is built, where the dashboard is served", async () => {
+  it("without a built page explains how to build it, where the dashboard is served", async () => {
     const plain = await unbuilt.fetch("/", { headers: browser })
     expect([plain.status, plain.headers.get("vary")]).toEqual([200, "accept"])
     expect(await plain.text()).toContain("<code>npm start</code>")
@@ -137,7 +138,7 @@ describe("/carriers and /plants", () => {
   it("are the page of their own service, under the same policy as the dashboard's", async () => {
     const dashboard = (await get("/", browser)).headers
     const { status, headers, bytes } = await get("/carriers", browser)
-    expect([status, bytes.toString()]).toEqual([200, pageOf("Carriers", "/ /carriers")])
+    expect([status, bytes.toString()]).toEqual([200, pageOf("Carriers", "/ /carriers /docs")])
     for (const name of [
       "content-type",
       "content-security-policy",
@@ -152,7 +153,7 @@ describe("/carriers and /plants", () => {
     const known = { ...browser, "if-none-match": String(headers.etag) }
     expect((await get("/carriers", known)).status).toBe(304)
     const plants = await alone.fetch("/plants", { headers: browser })
-    expect([plants.status, await plants.text()]).toEqual([200, pageOf("Plants", "/plants")])
+    expect([plants.status, await plants.text()]).toEqual([200, pageOf("Plants", "/plants /docs")])
   })
 
   it.each([
@@ -180,29 +181,67 @@ describe("/carriers and /plants", () => {
     ["/plants", () => built],
     ["/carriers", () => alone],
     ["/carriers", () => elsewhere],
-  ])("%s is 404 in the envelope where its service is not served", async (path, where) => {
-    const answer = await where().fetch(path, { headers: browser })
-    expect(answer.status).toBe(404)
-    expect((await answer.json()).code).toBe("svc.not_found")
+  ])("%s is 404 where its service is disabled, and names the service", async (path, where) => {
+    const page = await where().fetch(path, { headers: browser })
+    expect([page.status, page.headers.get("content-type")]).toEqual([
+      404,
+      "text/html; charset=utf-8",
+    ])
+    const service = path === "/plants" ? "plant-disease" : "carrier-search"
+    expect(await page.text()).toContain(`needs the service ${service}, which is disabled`)
+    const answer = await where().fetch(path)
+    expect([answer.status, (await answer.json()).code]).toEqual([404, "svc.not_found"])
   })
 
-  it("that are not built say how they are", async () => {
-    const answer = await unbuilt.fetch("/plants", { headers: browser })
-    expect(answer.status).toBe(404)
-    expect((await answer.json()).detail).toContain("npm start builds it")
+  it("that are not built explain how to build them", async () => {
+    const page = await unbuilt.fetch("/plants", { headers: browser })
+    expect([page.status, await page.text()]).toEqual([
+      404,
+      expect.stringContaining("npm start builds it"),
+    ])
   })
 })
 
 describe("/console", () => {
   it("is there where operators' paths are, under the same policy, for anybody", async () => {
     const page = await operated.fetch("/console", { headers: browser })
-    expect([page.status, await page.text()]).toEqual([200, pageOf("Console", "/console")])
+    expect([page.status, await page.text()]).toEqual([200, pageOf("Console", "/console /docs")])
     const policy = (await get("/", browser)).headers["content-security-policy"]
     expect(page.headers.get("content-security-policy")).toBe(policy)
     const home = await (await operated.fetch("/", { headers: browser })).text()
     expect(home).toContain('<a href="/console">')
     expect((await get("/console", browser)).status).toBe(404)
   })
+})
+
+describe("/docs", () => {
+  it("is the API reference on every gateway, under the policy of all pages", async () => {
+    const { headers } = await get("/", browser)
+    const page = await elsewhere.fetch("/docs", { headers: browser })
+    expect([page.status, await page.text()]).toEqual([200, pageOf("API reference", "/docs")])
+    for (const name of ["content-security-policy", "cache-control", "vary"]) {
+      expect([name, page.headers.get(name)]).toEqual([name, headers[name]])
+    }
+  })
+})
+
+describe("/openapi.json and /asyncapi.json", () => {
+  it.each(["/openapi.json", "/v1/openapi.json", "/asyncapi.json"])(
+    "%s is compressed, and 304 for a client that has it",
+    async (path) => {
+      const { headers, bytes } = await get(path, { "accept-encoding": "gzip" })
+      expect(headers).toMatchObject({
+        "content-type": "application/json",
+        "content-encoding": "gzip",
+        "cache-control": "no-cache",
+        vary: "accept-encoding",
+      })
+      expect(JSON.parse(gunzipSync(bytes).toString()).info.title).toContain("Almanac")
+      const known = { "accept-encoding": "gzip", "if-none-match": String(headers.etag) }
+      expect((await get(path, known)).status).toBe(304)
+      expect(JSON.parse((await get(path)).bytes.toString()).info.title).toContain("Almanac")
+    },
+  )
 })
 
 describe("/assets/", () => {

@@ -1,5 +1,6 @@
 import { Effect, Exit, Scope } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { compress } from "#adapters/http/page-files.ts"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { requestMetrics } from "#gateway/metrics.ts"
 import type { Mounted } from "#gateway/routes.ts"
@@ -38,7 +39,7 @@ beforeAll(async () => {
       const process = yield* processMetrics
       const metrics = Effect.map(process, (text) => requests.text() + text)
       const health = healthService({ services, metrics, isEnding: () => is_ending })
-      return [yield* systemService({ services }), health] as const
+      return [yield* systemService({ services, compress }), health] as const
     }).pipe(Scope.provide(scope)),
   )
   served = await startHttp([blobs, system, health], { current: () => settings, requests })
@@ -124,19 +125,6 @@ describe("the OpenAPI document", () => {
       "detail",
       "request_id",
     ])
-  })
-})
-
-describe("/docs", () => {
-  it("is a page that may load nothing from elsewhere", async () => {
-    const answer = await served.fetch("/docs")
-    expect(answer.status).toBe(200)
-    const policy = answer.headers.get("content-security-policy")
-    expect(policy).toContain("default-src 'none'")
-    expect(policy).not.toMatch(/https?:/)
-    const page = await answer.text()
-    expect(page).toContain("Almanac")
-    expect(page).not.toMatch(/<(script|link|img)[^>]+(src|href)="?https?:/)
   })
 })
 

@@ -44,7 +44,7 @@ const open = HttpApiGroup.make("system")
       OpenApi.Summary,
       "Read which events are published, and how they are had",
     ),
-    HttpApiEndpoint.get("docs", "/docs", { success: Html }).annotate(
+    HttpApiEndpoint.get("docs", "/docs", { success: Html, error: NotFound }).annotate(
       OpenApi.Summary,
       "Show this document as a page",
     ),

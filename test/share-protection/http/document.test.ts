@@ -2,6 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
 import { it } from "vitest"
+import { compress } from "#adapters/http/page-files.ts"
 import { served } from "#gateway/share-protection/routes.ts"
 import { shape_a } from "#gateway/share-protection/shapes/shape-a.ts"
 import { shape_b } from "#gateway/share-protection/shapes/shape-b.ts"
@@ -90,7 +91,7 @@ describe.each([shape_a, shape_b])("the OpenAPI document of Shape $name", (shape)
 
 describe("the version documents", () => {
   it("of / is 300 without a token, of /v1 and /v1/ 200 with one", async () => {
-    const none = { services: [] }
+    const none = { services: [], compress }
     const system = await Effect.runPromise(Effect.scoped(systemService(none)))
     const listening = await startHttp([system])
     const links = [{ rel: "self", href: "/v1/" }]

@@ -73,11 +73,12 @@ const page = (response: ServerResponse, path: string) => {
 /** Responds to requests that are not for a page. */
 export type Answers = (request: IncomingMessage, response: ServerResponse, url: URL) => void
 
-/** Serves pages, and `answers` below /api/, /predict and /v1/, on a free port of loopback. */
+/** Serves pages on a free port of loopback; `answers` serves the API and its description. */
 export const listen = async (answers: Answers) => {
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://localhost")
-    if (/^\/(api|predict|v1|readyz)(\/|$)/.test(url.pathname)) answers(request, response, url)
+    if (/^\/(api|predict|v1|readyz|openapi\.json)(\/|$)/.test(url.pathname))
+      answers(request, response, url)
     else page(response, url.pathname)
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
