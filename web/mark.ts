@@ -25,4 +25,4 @@ export const vote = (direction: Direction): HTMLElement =>
 export const badge = (kind: "demo" | "stale" | "gauge" | "error", text: string, title: string) =>
   h("span", { class: `badge ${kind}`, title }, text)
 
-export const demoBadge = () => badge("demo", "Demo", "Generated data, not a market's")
+export const demoBadge = () => badge("demo", "Demo", "Generated data, not market data")

@@ -40,7 +40,7 @@ const next_steps: Readonly<Record<number, string>> = {
   504: "Try again later.",
 }
 
-/** The text of an error in each envelope. Source: document 1 §7, document 2 §7, document 3 §7. */
+/** The text of an error in each envelope. Source: documents 1 to 3, §7. */
 const detailOf = (text: string) => {
   const body: unknown = JSON.parse(text)
   const texts = ["detail", "error"].map((name) => Reflect.get(Object(body), name))
@@ -65,7 +65,7 @@ export const errorForBrowser = (
     `<p><code>${escapeHtml(`${request.method} ${path}`)}</code></p>`,
     paragraph(escapeHtml(detail)),
     paragraph(next_steps[status]),
-    `<p><small>Status ${status}, request id <code>${escapeHtml(edge.request_id)}</code></small></p>`,
+    `<p><small>Status ${status}, request id <code>${edge.request_id}</code></small></p>`,
   ]
   const title = titles[status] ?? `Error ${status}`
   const page = plainPage({ title, body: html.join("\n"), services, status })

@@ -209,7 +209,7 @@ const tableOf = ({ dates, lines, label }: Drawing): HTMLElement => {
     h(
       "table",
       {},
-      h("caption", { class: "visually-hidden" }, `${label}, the newest first`),
+      h("caption", { class: "visually-hidden" }, `${label}, newest first`),
       h(
         "thead",
         {},
@@ -249,7 +249,7 @@ export const chart = (): Chart => {
 
   const fillTable = () => {
     const content = drawing && table.open ? tableOf(drawing) : ""
-    table.replaceChildren(h("summary", {}, "Show the values as a table"), content)
+    table.replaceChildren(h("summary", {}, "Show values as a table"), content)
   }
   const showReadout = (index: number) => {
     if (drawing === undefined) return

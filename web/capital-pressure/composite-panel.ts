@@ -57,9 +57,9 @@ const driversOf = ({ tiers }: Dashboard): Child => {
   const [most, least] = [known[0], known.at(-1)]
   if (most === undefined || least === undefined || most === least) return null
   return [
-    "Most pressure from ",
+    "Most pressure: ",
     h("b", {}, `${most.name} ${signed(most.avg_z)}`),
-    ", least from ",
+    ", least: ",
     h("b", {}, `${least.name} ${signed(least.avg_z)}`),
     ".",
   ]
@@ -100,8 +100,8 @@ const reading = (composite: Composite, dashboard: Dashboard, metrics: number) =>
     h(
       "p",
       { class: "method" },
-      "The composite is the mean of the four tiers' averages of z-scores, each turned so that " +
-        "positive is pressure. Near zero, markets are as they usually are.",
+      "The composite is the mean of the average z-scores of the four tiers, signed so that " +
+        "positive means pressure. Near zero, markets are in their usual range.",
     ),
   )
 

@@ -57,7 +57,7 @@ const parts = (): Node[] => {
     ...(watchlist && !is_empty ? [watchlistTable(watchlist, now)] : []),
     ...(sources ? [sourceTable(sources, now)] : []),
     ...(scheduler ? [schedulerTable(scheduler, now)] : []),
-    ...(dashboard || problem ? [] : [h("p", { class: "loading" }, "Reading the dashboard\u2026")]),
+    ...(dashboard || problem ? [] : [h("p", { class: "loading" }, "Loading the dashboard\u2026")]),
   ]
 }
 
@@ -65,10 +65,10 @@ const statusParts = (): Node[] => {
   const { dashboard, read_at, problem } = state
   const newest = dashboard ? newestDay(dashboard) : ""
   return [
-    ...(dashboard?.demo ? [badge("demo", "Demo data", "Generated history, not a market's")] : []),
+    ...(dashboard?.demo ? [badge("demo", "Demo data", "Generated data, not market data")] : []),
     ...(newest === "" ? [] : [h("span", {}, `Data to ${date(newest)}`)]),
     ...(read_at === undefined ? [] : [h("span", {}, `checked ${clock(read_at)}`)]),
-    ...(problem ? [h("span", { class: "failure" }, "not up to date")] : []),
+    ...(problem ? [h("span", { class: "failure" }, "out of date")] : []),
   ]
 }
 
@@ -147,7 +147,7 @@ function refresh() {
 }
 
 function retry() {
-  announce("Trying again.")
+  announce("Retrying")
   refresh()
 }
 

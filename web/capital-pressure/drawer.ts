@@ -10,10 +10,10 @@ const failure = (result: Result<object>, metric_id: string): Node => {
   const status = result.kind === "problem" ? result.problem.status : 0
   const text =
     status === 404
-      ? `There is no metric ${metric_id}.`
+      ? `Metric ${metric_id} does not exist.`
       : status === 0
-        ? "The server cannot be reached. It is asked again each minute."
-        : `The server could not answer (${status}). It is asked again each minute.`
+        ? "The server cannot be reached. The page retries every minute."
+        : `The request failed (${status}). The page retries every minute.`
   return h("p", { class: "hint", role: "alert" }, text)
 }
 
@@ -83,7 +83,7 @@ export const drawer = (nameOf: (metric_id: string) => string | undefined) => {
   const open = (metric_id: string) => {
     eyebrow.textContent = "Metric"
     title.textContent = nameOf(metric_id) ?? metric_id
-    body.replaceChildren(h("p", { class: "loading" }, "Reading\u2026"))
+    body.replaceChildren(h("p", { class: "loading" }, "Loading\u2026"))
     if (!dialog.open) {
       opened_for = metric_id
       dialog.showModal()

@@ -97,7 +97,7 @@ const toggles = (history: readonly CompositePoint[], tiers: readonly TierCard[])
   h(
     "fieldset",
     { class: "toggles" },
-    h("legend", { class: "visually-hidden" }, "Lines beside the composite"),
+    h("legend", { class: "visually-hidden" }, "Lines in addition to the composite"),
     choices.map(({ id, label, tone }) =>
       h(
         "label",
@@ -140,7 +140,7 @@ export const historyPlace = (history: readonly CompositePoint[], tiers: readonly
       : h(
           "div",
           { class: "hint" },
-          h("p", {}, "There is no history yet. This computes it from what was ingested:"),
+          h("p", {}, "No history. Compute it from the ingested values:"),
           copyableCommand("npm run almanac -- backfill-composite"),
         ),
   )

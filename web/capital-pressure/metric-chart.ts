@@ -36,7 +36,7 @@ const summaryOf = (
 ) => {
   const known = points.flatMap(({ ts, value }) => (value === null ? [] : [{ ts, value }]))
   const [first, last] = [known[0], known.at(-1)]
-  if (first === undefined || last === undefined) return `${what} has no values in this span.`
+  if (first === undefined || last === undefined) return `${what} has no values in this period.`
   const values = known.map(({ value }) => value)
   const low = values.reduce((least, value) => Math.min(least, value))
   const high = values.reduce((most, value) => Math.max(most, value))
@@ -180,7 +180,7 @@ export const metricCharts = (): MetricCharts => {
         },
       ),
       detail.indicator_kind === "yoy" && history
-        ? choice("kind", "What is drawn", kinds, kind, (value) => {
+        ? choice("kind", "Series", kinds, kind, (value) => {
             kind = value
             draw()
           })

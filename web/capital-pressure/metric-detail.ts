@@ -42,9 +42,7 @@ const facts = (detail: MetricDetail): readonly (readonly [string, Child])[] => [
   ["Unit", detail.unit],
   [
     "Indicator",
-    detail.indicator_kind === "yoy"
-      ? `change over ${days(detail.indicator_lag)}, in %`
-      : "the level itself",
+    detail.indicator_kind === "yoy" ? `change over ${days(detail.indicator_lag)}, in %` : "level",
   ],
   ["z-score window", `${days(detail.indicator_window)} (${years(detail.zscore_years)})`],
   ["Comparison lag", detail.indicator_lag === 0 ? "none" : days(detail.indicator_lag)],
@@ -60,15 +58,15 @@ const facts = (detail: MetricDetail): readonly (readonly [string, Child])[] => [
 ]
 
 /** Explains why the vote's z-score has the opposite sign if low values mean pressure. */
-const sign_note = "In votes this z is turned round, so that positive is pressure."
+const sign_note = "Votes reverse the sign of this z-score, so that positive means pressure."
 
 const noReading = (detail: MetricDetail) =>
   detail.source_kind === "none"
-    ? h("p", { class: "hint" }, "There is no reading: it has no free source.")
+    ? h("p", { class: "hint" }, "No reading: this metric has no free source.")
     : h(
         "div",
         { class: "hint" },
-        h("p", {}, "There is no reading: nothing of it was fetched yet. This asks for it:"),
+        h("p", {}, "No reading: this metric has not been fetched. Fetch it:"),
         copyableCommand(`npm run almanac -- ingest --metric ${detail.metric_id}`),
       )
 
@@ -95,7 +93,7 @@ const readingOf = (
           "p",
           { class: "age" },
           `As of ${date(reading.as_of)}, ${daysAgo(reading.as_of, now)}`,
-          !include_in_composite && badge("gauge", "Gauge", "Shown, but not counted"),
+          !include_in_composite && badge("gauge", "Gauge", "Shown, not counted in the composite"),
           reading.stale && badge("stale", "Stale", "Older than its cadence allows"),
           reading.demo && demoBadge(),
         ),

@@ -18,20 +18,20 @@ const reasonOf = (dashboard: Dashboard): readonly [headline: string, text: strin
   const voting = tiers.flatMap(({ metrics }) => metrics.filter((one) => one.include_in_composite))
   if (voting.length > 0 && voting.every(({ stale }) => stale)) {
     return [
-      "Every value is too old for a composite.",
-      `The newest is of ${date(newestDay(dashboard))}. An ingest brings newer ones.`,
+      "All values are too old for a composite.",
+      `The newest value is from ${date(newestDay(dashboard))}. Run an ingest to fetch newer ones.`,
     ]
   }
   if (composite_history.length > 0) {
     return [
       "No composite today.",
       "Each metric is too old to count, or its history is too short for a z-score. " +
-        "An ingest brings newer values.",
+        "Run an ingest to fetch newer values.",
     ]
   }
   return [
-    "Not enough history for a composite yet.",
-    "Its metrics need one to four years of values before a z-score means anything.",
+    "Not enough history for a composite.",
+    "A z-score needs one to four years of values of a metric.",
   ]
 }
 

@@ -8,18 +8,18 @@ import type { Problem } from "./client.ts"
 const steps = [
   {
     command: "npm run almanac -- ingest --demo",
-    title: "Look around first",
-    why: "Fills twenty years of generated history, without network. It says so wherever it shows.",
+    title: "Try it with demo data",
+    why: "Generates twenty years of history, offline. All pages mark it as demo data.",
   },
   {
     command: "npm run almanac -- ingest",
-    title: "Or fetch the real series",
-    why: "Asks the public sources for all 20 metrics. No key is needed; it takes a few minutes.",
+    title: "Or fetch real data",
+    why: "Fetches all 20 metrics from public sources. Needs no key; takes a few minutes.",
   },
   {
     command: "npm run almanac -- backfill-composite",
     title: "Then compute the history",
-    why: "Works out the composite of each past business day, for the chart and the tiers.",
+    why: "Computes the composite of each past business day, for the chart and the tiers.",
   },
 ] as const
 
@@ -33,7 +33,7 @@ export const emptyState = (): HTMLElement =>
       "p",
       {},
       "This page shows how much pressure markets put on capital: 16 votes in four tiers, and one " +
-        "composite of them. It fills by itself once one of these has run in the project's folder.",
+        "composite of them. Run one of these commands in the project's folder to fill it.",
     ),
     h(
       "ol",
@@ -48,31 +48,27 @@ const adviceOn = ({ kind, status }: Problem): readonly [title: string, what_to_d
   if (kind === "offline") {
     return [
       "The server cannot be reached",
-      "Check that it runs (npm start) and that this machine has a way to it.",
+      "Check that it is running (npm start) and that your network reaches it.",
     ]
   }
   if (kind === "refused") {
-    return [
-      "This dashboard is private",
-      "It needs the token that the operator set as capital.token.",
-    ]
+    return ["This dashboard is private", "Enter the token from the setting capital.token."]
   }
   if (kind === "unreadable") {
-    return [
-      "The answer is not a dashboard's",
-      "Something between this page and the server may have answered instead of it.",
-    ]
+    return ["Unexpected response", "A proxy between this page and the server may have sent it."]
   }
   if (status === 500) {
     return [
       "The server cannot read its data (500)",
-      "Its file is missing or damaged. Run an ingest, or look at what the server has logged.",
+      "The data file is missing or damaged. Run an ingest, or check the server's log.",
     ]
   }
   const is_busy = status === 429
   return [
-    `The server ${is_busy ? "is asked too often" : "cannot answer now"} (${status})`,
-    is_busy ? "Wait a moment." : "It may be starting or stopping. If this lasts, look at its log.",
+    `${is_busy ? "Too many requests" : "Service unavailable"} (${status})`,
+    is_busy
+      ? "Wait a moment."
+      : "The server may be starting or stopping. If this persists, check its log.",
   ]
 }
 
@@ -91,7 +87,7 @@ const tokenForm = (onToken: (token: string) => void) =>
     },
     h("label", { for: "token" }, "Token"),
     h("input", { id: "token", name: "token", type: "password", autocomplete: "off" }),
-    h("button", { type: "submit" }, "Show the dashboard"),
+    h("button", { type: "submit" }, "Sign in"),
   )
 
 export interface ProblemActions {
@@ -107,8 +103,8 @@ export const problemNotice = (
 ): HTMLElement => {
   const [title, what_to_do] = adviceOn(problem)
   const seconds = Math.max(1, Math.round((problem.retry_at - Date.now()) / 1000))
-  const next = `Trying again in ${seconds} s.`
-  const data_age = read_at === undefined ? "" : ` What you see was read at ${clock(read_at)}.`
+  const next = `Retrying in ${seconds} s.`
+  const data_age = read_at === undefined ? "" : ` The data on this page is from ${clock(read_at)}.`
   return h(
     "section",
     {
@@ -120,6 +116,6 @@ export const problemNotice = (
     h("p", {}, what_to_do, data_age, problem.kind === "refused" ? "" : ` ${next}`),
     problem.kind === "refused"
       ? tokenForm(onToken)
-      : h("button", { type: "button", onclick: retry }, "Try now"),
+      : h("button", { type: "button", onclick: retry }, "Retry now"),
   )
 }

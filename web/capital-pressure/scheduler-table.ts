@@ -38,14 +38,10 @@ export const schedulerTable = ({ jobs }: SchedulerStatus, now: number): HTMLElem
   table({
     id: "scheduler",
     title: "Scheduler",
-    caption: "Scheduled jobs: when they ran last, how that went, and when they run next",
+    caption: "Scheduled jobs with their last and next runs",
     note: jobs.some((job) => job.next_run_at !== null)
       ? null
-      : [
-          "It is off: nothing is fetched by itself. ",
-          h("code", {}, "capital.scheduler = true"),
-          " turns it on.",
-        ],
+      : ["The scheduler is off. ", h("code", {}, "capital.scheduler = true"), " enables it."],
     columns: columnsOf(now),
     rows: jobs,
     keyOf: (job) => job.id,

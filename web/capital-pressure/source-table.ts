@@ -57,16 +57,16 @@ const columnsOf = (now: number): readonly Column<SourceRow>[] => [
   { title: "Tier", class: "centre", cell: (row) => row.tier },
   { title: "Source", class: "when", cell: (row) => row.source },
   { title: "Cadence", class: "when", cell: (row) => row.cadence },
-  { title: "Remark", class: "text", cell: remark },
+  { title: "Notes", class: "text", cell: remark },
 ]
 
 const noteOf = (rows: Sources["rows"]) => {
   const failing = rows.filter((row) => statusOf(row) === "failing").length
   const live = rows.filter((row) => row.status === "live").length
   return [
-    `${live} of ${rows.length} metrics have a source that is free to read. `,
+    `${live} of ${rows.length} metrics have a free source. `,
     failing > 0 &&
-      badge("error", `${failing} failing`, "What was fetched before is kept, and shown"),
+      badge("error", `${failing} failing`, "Values from earlier fetches are still shown"),
   ]
 }
 

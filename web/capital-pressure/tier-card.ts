@@ -55,8 +55,8 @@ const votesOf = (metrics: readonly Reading[]) => {
 
 const badgesOf = ({ include_in_composite, stale, demo }: Reading) => [
   !include_in_composite &&
-    badge("gauge", "Gauge", "Shown, but neither counted in the composite nor in the tally"),
-  stale && badge("stale", "Stale", "Older than its cadence allows, so it counts nowhere"),
+    badge("gauge", "Gauge", "Shown, not counted in the composite or the tally"),
+  stale && badge("stale", "Stale", "Older than its cadence allows, so it is not counted"),
   demo && demoBadge(),
 ]
 

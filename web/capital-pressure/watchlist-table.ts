@@ -39,7 +39,7 @@ const columnsOf = (benchmark: string, now: number): readonly Column<Row>[] => [
   { title: "30 days", is_number: true, cell: (row) => change(row.return_30d) },
   {
     title: `vs ${benchmark}`,
-    hint: `Return over 30 days less that of ${benchmark}`,
+    hint: `Return over 30 days minus the return of ${benchmark}`,
     is_number: true,
     cell: (row) => change(row.return_30d_relative),
   },
@@ -75,8 +75,8 @@ export const watchlistTable = ({ rows, benchmark }: Watchlist, now: number): HTM
   table({
     id: "watchlist",
     title: "Watchlist",
-    caption: `Watched names: price, returns against ${benchmark}, and the operator's targets`,
-    note: "Prices in USD. Targets and forward P/E are the operator's own, from watchlist.json.",
+    caption: `Watchlist: price, returns against ${benchmark}, and the operator's targets`,
+    note: "Prices in USD. Targets and forward P/E come from watchlist.json.",
     columns: columnsOf(benchmark, now),
     rows,
     keyOf: (row) => row.ticker,

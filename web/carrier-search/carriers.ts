@@ -41,7 +41,7 @@ const source_place = h("div", { class: "registry" })
 const setup_place = h("div", { class: "setup" })
 const problem_place = h("div", { class: "problem-place" })
 const title = h("h2", { id: "result", tabindex: -1 })
-const bar = h("progress", { "aria-label": "Numbers answered" })
+const bar = h("progress", { "aria-label": "Numbers looked up" })
 const progress_line = h("p", { class: "words" })
 const note_place = h("div")
 const save = h("button", { type: "button", onclick: () => saveCsv() })
@@ -64,14 +64,14 @@ const drawSource = () => {
   morphChildren(status, [
     ...(source?.is_demo ? [demoBadge()] : []),
     ...(source && !source.is_healthy && !is_missing
-      ? [h("span", { class: "failure" }, "registry does not answer")]
+      ? [h("span", { class: "failure" }, "registry unavailable")]
       : []),
   ])
 }
 
 const unknownSource = () =>
   is_source_known
-    ? [h("p", { class: "failure" }, "The server does not say which registry it has.")]
+    ? [h("p", { class: "failure" }, "The status of the registry is unavailable.")]
     : []
 
 const titleOf = (now: Run) => {
@@ -93,7 +93,7 @@ const draw = () => {
   progress_line.textContent = progressText(run, performance.now())
   morphChildren(note_place, outcome?.kind === "done" && is_empty ? [nothingFound()] : [])
   save.hidden = is_empty
-  save.textContent = outcome?.kind === "done" ? "Download CSV" : "Download CSV so far"
+  save.textContent = outcome?.kind === "done" ? "Download CSV" : "Download partial CSV"
   table.show(found)
   form.setRunning(outcome === undefined)
   const failure = outcome?.kind === "failed" && !is_refused ? outcome.failure : undefined
@@ -185,7 +185,7 @@ const followAddress = () => {
   if (range === undefined) return
   if (run?.range.start === range.start && run.range.end === range.end) return
   if (sources?.[0]?.registry === "mirror" || total(range) <= linked_numbers_max) startSearch(range)
-  else announce("The address names a long search: press Search to begin it.")
+  else announce("The link contains a long search. Press Search to start it.")
 }
 
 let sources_timer: ReturnType<typeof setTimeout> | undefined
@@ -217,7 +217,7 @@ const card = h(
   h(
     "p",
     { class: "about" },
-    "Finds those with active authority who are carriers only: no brokers, no inactive ones.",
+    "Finds carriers with active authority. Excludes brokers, and carriers that are also brokers.",
   ),
   form.element,
   source_place,

@@ -29,11 +29,14 @@ const digitsOf = (text: string) => {
 
 const errorIn = (field: Field, digits: string): FieldError | undefined => {
   const name = names[field]
-  if (digits === "") return { field, text: `Write the ${name} MC number.` }
+  if (digits === "") return { field, text: `Enter the ${name} MC number.` }
   if (!/^-?\d+$/.test(digits)) {
-    return { field, text: `The ${name} MC number is digits only: 123456, or MC-123456.` }
+    return {
+      field,
+      text: `The ${name} MC number must consist of digits, such as 123456 or MC-123456.`,
+    }
   }
-  if (Number(digits) < 1) return { field, text: "MC numbers begin at 1." }
+  if (Number(digits) < 1) return { field, text: "MC numbers start at 1." }
   if (Number(digits) > mc_number_max) {
     return { field, text: `MC numbers end at ${number_format.format(mc_number_max)}.` }
   }
@@ -47,7 +50,7 @@ export const readRange = (start: string, end: string): Range | FieldError => {
   if (field_error) return field_error
   const range = { start: Number(digits.start), end: Number(digits.end) }
   if (range.end >= range.start) return range
-  return { field: "end", text: `The last number comes before the first, ${range.start}.` }
+  return { field: "end", text: `The last number must not be less than the first, ${range.start}.` }
 }
 
 export const isRange = (read: Range | FieldError): read is Range => "start" in read

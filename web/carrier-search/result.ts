@@ -39,7 +39,7 @@ const runningText = ({ range, done, samples, last_message_at }: Run, now: number
     ...pace,
     ...(rate !== undefined && rate > 0 && left > 0 ? [timeLeft(left, rate)] : []),
     ...(now - last_message_at > silence_ms_max
-      ? [`nothing heard for ${duration(now - last_message_at)}`]
+      ? [`no data for ${duration(now - last_message_at)}`]
       : []),
   ]
 }
@@ -54,7 +54,7 @@ const endedText = (run: Run) => {
   const stopped = outcome?.kind === "cancelled" ? "Cancelled" : "Stopped"
   return [
     `${stopped} after ${count(done)} of ${count(total(range))} numbers`,
-    "what was found until then is below",
+    "partial results below",
   ]
 }
 
@@ -67,8 +67,8 @@ export const nothingFound = (): HTMLElement =>
   h(
     "p",
     { class: "hint", "data-key": "nothing" },
-    "Every number was looked up, and none belongs to an active carrier. Numbers that were never " +
-      "given out, inactive ones, brokers, and carriers that are brokers too are left out.",
+    "All numbers were looked up. Unassigned and inactive numbers, brokers, and carriers that are " +
+      "also brokers are excluded.",
   )
 
 const retry_later = "Wait a moment, then search again."
@@ -77,23 +77,20 @@ const advice_by_kind: Readonly<
 > = {
   offline: [
     "The server cannot be reached",
-    "Check that it runs (npm start) and that this machine has a way to it.",
+    "Check that it is running (npm start) and that your network reaches it.",
   ],
-  refused: ["The server refuses this search", "Change what it names, then search again."],
+  refused: ["The search is invalid", "Change the range, then search again."],
   busy: ["The server is busy", retry_later],
   registry: [
-    "The registry did not answer for every number",
-    "Search again; a smaller range shows which numbers it answers. Its line above says how it is.",
+    "Some lookups failed",
+    "Search again, or narrow the range. The status of the registry is shown above.",
   ],
-  server: ["The server could not search", "Look at what it has logged, then search again."],
+  server: ["The search failed", "Check the server's log, then search again."],
   broken: [
-    "The answer broke off",
-    "The server stopped, or the connection was cut. What came until then is below; search again.",
+    "The response was cut off",
+    "The server stopped or the connection was lost. Partial results are below. Search again.",
   ],
-  unreadable: [
-    "The answer is not a search's",
-    "Something between this page and the server may have answered instead of it.",
-  ],
+  unreadable: ["Unexpected response", "A proxy between this page and the server may have sent it."],
 }
 
 /** The server's error message, with advice. */

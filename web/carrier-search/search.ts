@@ -72,7 +72,8 @@ async function* linesOf(body: ReadableStream<Uint8Array>) {
       if (done) return
       const lines = (rest + decoder.decode(value, { stream: true })).split("\n")
       rest = lines.pop() ?? ""
-      if (rest.length > line_chars_max) throw new SyntaxError("a line without end")
+      if (rest.length > line_chars_max)
+        throw new SyntaxError("The line exceeds the maximum length.")
       yield lines
     }
   } finally {

@@ -37,9 +37,9 @@ const mirrorParts = ({ carriers, dockets, as_of, imported_at }: Source, now: num
 ]
 
 const fmcsaParts = ({ last_answer_at, concurrency }: Source, now: number): Parts => [
-  "asked for each number, as it is today",
-  concurrency !== null && `${count(concurrency)} at once at present`,
-  last_answer_at !== null && `last answered ${relativeTime(zoneless(last_answer_at), now)}`,
+  "live lookup of each number",
+  concurrency !== null && `${count(concurrency)} concurrent requests`,
+  last_answer_at !== null && `last response ${relativeTime(zoneless(last_answer_at), now)}`,
 ]
 
 const names = {
@@ -51,7 +51,7 @@ const names = {
 const nameOf = ({ registry, is_demo }: Source) => (is_demo ? "Demo mirror" : names[registry])
 
 export const demoBadge = () =>
-  badge("demo", "Demo", "Generated carriers: none of them is in FMCSA's registry")
+  badge("demo", "Demo", "Generated carriers, not from FMCSA's registry")
 
 const errorOf = ({ is_healthy, detail, last_error, last_error_at }: Source, now: number) => {
   if (!is_healthy) {
@@ -59,12 +59,12 @@ const errorOf = ({ is_healthy, detail, last_error, last_error_at }: Source, now:
   }
   if (last_error === null || last_error_at === null) return null
   const when = relativeTime(zoneless(last_error_at), now)
-  return h("p", { class: "remark" }, `Last trouble ${when}: ${sentence(last_error)}`)
+  return h("p", { class: "remark" }, `Last error ${when}: ${sentence(last_error)}`)
 }
 
 const sourceLine = (source: Source, is_used: boolean, now: number): HTMLElement => {
   const parts = source.registry === "mirror" ? mirrorParts(source, now) : fmcsaParts(source, now)
-  const all = is_used ? parts : ["set up, not in use", ...parts]
+  const all = is_used ? parts : ["configured, not in use", ...parts]
   return h(
     "div",
     { class: is_used ? "source" : "source spare", "data-key": source.registry },
@@ -77,11 +77,7 @@ const sourceLine = (source: Source, is_used: boolean, now: number): HTMLElement 
     ),
     is_used &&
       source.is_demo &&
-      h(
-        "p",
-        { class: "remark" },
-        "These carriers are generated, and their names begin with DEMO. None of them is real.",
-      ),
+      h("p", { class: "remark" }, "These carriers are generated. Their names begin with DEMO."),
     is_used && errorOf(source, now),
   )
 }
@@ -95,22 +91,22 @@ export const sourceLines = (sources: readonly Source[], now: number): HTMLElemen
 
 const setups = [
   {
-    title: "Look around first",
-    why: "Fills a mirror with generated carriers, without network. Their names begin with DEMO.",
+    title: "Try it with demo data",
+    why: "Creates a mirror of generated carriers, offline. Their names begin with DEMO.",
     command: "npm run almanac -- carriers import --demo",
   },
   {
     title: "Or import FMCSA's public files",
     why:
       "Its licensing records are CSV files at data.transportation.gov, the legacy ones and " +
-      "Motus. Searches then ask nobody.",
+      "Motus. Searches then need no network.",
     command: "npm run almanac -- carriers import legacy.csv motus.csv",
   },
   {
-    title: "Or ask FMCSA itself",
+    title: "Or query FMCSA",
     why:
-      "With a QCMobile web key of your own, which is free, each number is asked for as it is " +
-      "today.",
+      "A free QCMobile web key of your own lets each search look up the current data of every " +
+      "number.",
     command: "FMCSA_WEB_KEY=your-key npm start",
   },
 ] as const
@@ -120,12 +116,12 @@ export const noRegistry = ({ detail }: Source): HTMLElement =>
   h(
     "section",
     { class: "empty", "aria-labelledby": "no-registry", "data-key": "no-registry" },
-    h("h2", { id: "no-registry" }, "No registry yet"),
+    h("h2", { id: "no-registry" }, "No registry configured"),
     h(
       "p",
       {},
       sentence(detail ?? "") ||
-        "A search looks in a registry of carriers. Run one of these in the project's folder.",
+        "A search needs a registry of carriers. Run one of these commands in the project's folder.",
     ),
     h(
       "ol",

@@ -34,7 +34,7 @@ const openConfirmation = ({ verb, object, explanation, path, onDone }: Action) =
     { type: "button", class: "primary" },
     `Yes, ${verb.toLowerCase()}`,
   )
-  const cancel_button = h("button", { type: "button" }, "Leave it as it is")
+  const cancel_button = h("button", { type: "button" }, "Back")
   const dialog = h(
     "dialog",
     { class: "confirm", "aria-labelledby": "confirm", "aria-describedby": "confirm-what" },
@@ -60,7 +60,7 @@ const openConfirmation = ({ verb, object, explanation, path, onDone }: Action) =
       return
     }
     dialog.close()
-    announce(`${verb} ${object}: taken.`)
+    announce(`${verb} ${object}: accepted.`)
     onDone()
   }
   cancel_button.onclick = () => dialog.close()

@@ -47,7 +47,7 @@ const readinessAlerts = (lines: readonly string[]): readonly Alert[] =>
     .map(({ name, status }) => ({
       tone: "bad",
       title: `${name} is not ready`,
-      text: `It says: ${status}.`,
+      text: `Reported status: ${status}.`,
       href: "#overview",
     }))
 
@@ -57,7 +57,7 @@ const readModelAlerts = (models: ReadModels["read_models"]): readonly Alert[] =>
     .map(({ name, behind }) => ({
       tone: "waiting",
       title: `The read model of ${name} is behind`,
-      text: `It lacks ${plural(behind, "commit")}: what is read of it is older than the log.`,
+      text: `It lags by ${plural(behind, "commit")}, so queries return older data.`,
       href: "#overview",
     }))
 
@@ -75,7 +75,7 @@ const clusterAlerts = ({ nodes, under_replicated }: ClusterMetrics): readonly Al
       ({ node_id }): Alert => ({
         tone: "bad",
         title: `Node ${shortId(node_id)} is offline`,
-        text: "Its blobs are read from other nodes. Start it again, or let it leave.",
+        text: "Its blobs are read from other nodes. Restart it, or remove it with a leave.",
         href,
       }),
     ),
@@ -86,8 +86,8 @@ const clusterAlerts = ({ nodes, under_replicated }: ClusterMetrics): readonly Al
             tone: "bad" as const,
             title: `${plural(missing, "blob")} with too few copies`,
             text: has_too_few_nodes
-              ? "They ask for more nodes than are active: start more, or put with another policy."
-              : "Repair makes the missing copies while enough nodes are active.",
+              ? "Their policy needs more active nodes. Start more nodes, or use another policy."
+              : "Repair restores the missing copies while enough nodes are active.",
             href,
           },
         ]),
@@ -95,7 +95,7 @@ const clusterAlerts = ({ nodes, under_replicated }: ClusterMetrics): readonly Al
       ({ node_id }): Alert => ({
         tone: "waiting",
         title: `Node ${shortId(node_id)} is nearly full`,
-        text: "Add a node, or give it more room: a full one refuses new blobs.",
+        text: "Add a node, or raise its capacity. A full node rejects new blobs.",
         href,
       }),
     ),
@@ -109,7 +109,7 @@ const logAlerts = ({ used_share }: LogUsage): readonly Alert[] =>
         {
           tone: used_share < log_share.bad ? "waiting" : "bad",
           title: `The log is ${Math.round(used_share * 100)}% full`,
-          text: "Nothing ages in it: begin a new generation, or raise its limit.",
+          text: "Commits are never deleted. Begin a new generation, or raise the limit.",
           href: "#overview",
         },
       ]
@@ -122,7 +122,7 @@ const rolloutAlerts = (rollouts: readonly Rollout[]): readonly Alert[] =>
     .map(({ id, image, reason }) => ({
       tone: "bad",
       title: `The rollout of ${image} halted`,
-      text: reason ?? "It says no reason.",
+      text: reason ?? "No reason was recorded.",
       href: historyAddress(`share-protection.rollout.${id}`),
     }))
 
@@ -137,7 +137,7 @@ const workerAlerts = (workers: readonly Worker[], now: number): readonly Alert[]
           {
             tone: "bad" as const,
             title: "No worker is ready",
-            text: "Jobs wait in queued until one is. Look at why none booted.",
+            text: "Jobs stay queued until one is ready. Check why no worker has booted.",
             href: "#workers",
           },
         ]
@@ -146,7 +146,7 @@ const workerAlerts = (workers: readonly Worker[], now: number): readonly Alert[]
       ({ id, hostname, updated_at }): Alert => ({
         tone: "waiting",
         title: `Worker ${hostname ?? shortId(id)} died ${ago(updated_at, now)}`,
-        text: "What it held was taken from it; its jobs begin again elsewhere.",
+        text: "Its leases were revoked; its jobs restart on other workers.",
         href: historyAddress(`share-protection.worker.${id}`),
       }),
     ),
@@ -160,8 +160,8 @@ const jobAlerts = (jobs: readonly Job[], now: number): readonly Alert[] => {
   return [
     {
       tone: "bad",
-      title: `${plural(failed.length, "job")} failed within a day`,
-      text: `The newest, ${newest.job_type}: ${newest.error?.detail ?? "no reason"}`,
+      title: `${plural(failed.length, "job")} failed in the last 24 hours`,
+      text: `Latest: ${newest.job_type}: ${newest.error?.detail ?? "no reason recorded"}`,
       href: addressOf("jobs", { state: "error" }),
     },
   ]
@@ -175,7 +175,7 @@ const coverageAlerts = (coverage: readonly Coverage[]): readonly Alert[] => {
     ...failed_tests.map(
       ({ share_id, restore_test_failure }): Alert => ({
         tone: "bad",
-        title: `A backup of share ${shortId(share_id)} could not be restored`,
+        title: `Restore test of share ${shortId(share_id)} failed`,
         text: restore_test_failure?.reason ?? "",
         href,
       }),

@@ -173,8 +173,8 @@ export const chartPicture = (
   const highlighted = new Set(active)
   const transitions = [...highlighted_transitions].map(({ event }) => event)
   const about =
-    `The chart of ${chart.id}. It stands in ${active.join(", ") || "no state"}` +
-    `${transitions.length === 0 ? "" : `; it came there by ${transitions.join(", ")}`}.`
+    `State chart of ${chart.id}. Current state: ${active.join(", ") || "none"}` +
+    `${transitions.length === 0 ? "" : `; last transition: ${transitions.join(", ")}`}.`
   const outer = { width: width + 2 * margin, height: height + 2 * margin }
   return h(
     "div",

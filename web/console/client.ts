@@ -59,30 +59,33 @@ type AdviceByStatus = Readonly<Record<number, readonly [title: string, what_to_d
 const advice_by_status: AdviceByStatus = {
   0: [
     "The server cannot be reached",
-    "Check that it runs (npm start) and that this machine has a way to it.",
+    "Check that it is running (npm start) and that your network reaches it.",
   ],
-  400: ["The server does not take this question", "Change what is asked for."],
-  401: ["The server does not know this token", "Enter one that it issued."],
-  403: ["This token may not see this", "It needs a role or a scope that it does not have."],
-  404: ["There is no such thing here", "Its service may not be served by this process."],
-  409: ["Its state does not allow this", "Look at how it stands now."],
-  429: ["Too many questions at once", "Wait a moment: the page asks again by itself."],
-  503: ["The server cannot answer this now", "Look at its log; the page asks again by itself."],
+  400: ["The request is invalid", "Change the filters, then try again."],
+  401: ["The token is not valid", "Sign in with a token that this server issued."],
+  403: ["Access denied", "The token lacks the role or scope for this view."],
+  404: ["Not found", "The service may be disabled on this server."],
+  409: ["The current state does not allow this", "Check the state, then try again."],
+  429: ["Too many requests", "The page retries automatically."],
+  503: [
+    "Service unavailable",
+    "The page retries automatically. If this persists, check the server's log.",
+  ],
 }
 
 /** Advice on failed actions, which are not retried automatically. */
 const action_advice: AdviceByStatus = {
   ...advice_by_status,
-  0: ["No answer came", "It may have been done; try it again: it is done once."],
-  403: ["This token may not do this", "It needs a role or a scope that it does not have."],
-  429: ["Too much at once", "Wait a moment, then try it again."],
-  503: ["The server cannot do this now", "Look at its log, then try it again."],
+  0: ["No response", "The action may have completed. Retrying is safe: it runs at most once."],
+  403: ["Action not allowed", "The token lacks the role or scope for this action."],
+  429: ["Too many requests", "Wait a moment, then try again."],
+  503: ["Service unavailable", "Check the server's log, then try again."],
 }
-const unknown = ["The server could not answer", "Look at what it has logged."] as const
+const unknown = ["The request failed", "Check the server's log."] as const
 const unreadable: Problem = {
   status: 200,
-  title: "The answer is not the API's",
-  text: "Something between this page and the server may have answered instead of it.",
+  title: "Unexpected response",
+  text: "A proxy between this page and the server may have sent it.",
 }
 
 const textIn = (body: unknown): string => {

@@ -40,8 +40,8 @@ const stream_texts = {
   off: undefined,
   connecting: ["waiting", "Connecting\u2026"],
   live: ["good", "Live"],
-  lost: ["bad", "Events are cut off; connecting again"],
-  refused: ["over", "No live events for this token"],
+  lost: ["bad", "Event stream lost; reconnecting"],
+  refused: ["over", "Live events need another role"],
 } as const
 
 const drawStatus = () => {
@@ -50,7 +50,7 @@ const drawStatus = () => {
     ...(words === undefined || is_locked ? [] : [statusMark(words[0], words[1])]),
     ...(is_locked || !hasToken()
       ? []
-      : [h("button", { type: "button", onclick: () => lock("") }, "Forget the token")]),
+      : [h("button", { type: "button", onclick: () => lock("") }, "Sign out")]),
   ])
 }
 
@@ -119,7 +119,7 @@ async function unlock(token: string | undefined) {
 }
 
 onUnauthorized(() => {
-  if (!is_locked) lock("The server does not know this token any more.")
+  if (!is_locked) lock("The token has expired or was revoked. Sign in again.")
 })
 onStreamStatus((now) => {
   stream_status = now

@@ -31,7 +31,7 @@ const worstFirst = (one: Coverage, other: Coverage) => {
 const protection = ({ protected: is_protected, policy_id, backup_count }: Coverage) => {
   if (is_protected && backup_count === 0) return statusMark("waiting", "Protected, no backup yet")
   if (is_protected) return statusMark("good", "Protected")
-  return statusMark("bad", policy_id === null ? "No policy" : "Policy is not enabled")
+  return statusMark("bad", policy_id === null ? "No policy" : "Policy disabled")
 }
 
 const columns = (now: number): readonly Column<Coverage>[] => [
@@ -52,7 +52,7 @@ const columns = (now: number): readonly Column<Coverage>[] => [
         ? [statusMark("bad", "Failed "), when(failed.failed_at, now), h("small", {}, failed.reason)]
         : proven === null
           ? h("span", { class: "none" }, "not tested")
-          : [statusMark("good", "Proven "), when(proven.proven_at, now)],
+          : [statusMark("good", "Passed "), when(proven.proven_at, now)],
   },
   { title: "Project", cell: ({ project_id }) => idText(project_id) },
   {
@@ -151,8 +151,8 @@ const parts = async (onDone: () => void) => {
       : shares.length === 0
         ? [
             emptyBox({
-              title: "No share to protect",
-              text: "Shares of the share service appear here, protected or not.",
+              title: "No shares",
+              text: "Shares of the share service appear here, with or without protection.",
             }),
           ]
         : [
@@ -160,7 +160,7 @@ const parts = async (onDone: () => void) => {
             table({
               id: "shares",
               title: "Shares",
-              caption: "Shares, those that need somebody first",
+              caption: "Shares, unprotected ones first",
               columns: columns(now),
               rows: shares,
               keyOf: ({ share_id }) => share_id,
@@ -174,7 +174,7 @@ const parts = async (onDone: () => void) => {
             table({
               id: "targets",
               title: "Targets",
-              caption: "What each bucket holds",
+              caption: "Contents of each bucket",
               columns: targetColumns(largest, now),
               rows: buckets,
               keyOf: ({ id }) => id,

@@ -53,7 +53,7 @@ const readAll = async (body: ReadableStream<Uint8Array>) => {
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
     const blocks = (rest + decoder.decode(read.value, { stream: true })).split("\n\n")
     rest = blocks.pop() ?? ""
-    if (rest.length > block_chars_max) throw new Error("No event is that long.")
+    if (rest.length > block_chars_max) throw new Error("The event exceeds the maximum length.")
     for (const block of blocks) handleBlock(block)
   }
 }

@@ -109,7 +109,7 @@ const poolCard = ({ domain_id, workers }: Pool) => {
     h(
       "dl",
       { class: "figures" },
-      figure(`${taken} of ${all}`, "Slots taken"),
+      figure(`${taken} of ${all}`, "Slots in use"),
       figure(
         images.length === 0 ? "\u2013" : images.join(", "),
         images.length > 1 ? "Images" : "Image",
@@ -142,7 +142,7 @@ const rolloutCard = (rollout: Rollout, workers: readonly Worker[], now: number) 
       "p",
       {},
       statusMark(rollout_tones[state], readable(state)),
-      ` \u00b7 ${percent}% \u00b7 ${plural(replaced_workers, "worker")} replaced \u00b7 began `,
+      ` \u00b7 ${percent}% \u00b7 ${plural(replaced_workers, "worker")} replaced \u00b7 started `,
       when(rollout.created_at, now),
     ),
     bar([{ tone: rollout_tones[state], amount: progress, title: `${percent}%` }], 1),
@@ -158,8 +158,8 @@ const rolloutCard = (rollout: Rollout, workers: readonly Worker[], now: number) 
       h(
         "p",
         { class: "note" },
-        "Look at why the new worker did not come up, then start a rollout again: it takes up ",
-        "where workers of the old image are left.",
+        "Check why the new worker did not become ready, then start a new rollout. It continues ",
+        "with the workers that still run the old image.",
       ),
   )
 }
@@ -172,8 +172,8 @@ const drain = ({ id, hostname, state }: Worker, onDone: () => void) =>
     onDone,
     path: `/v1/admin/workers/${encodeURIComponent(id)}/drain`,
     explanation:
-      "It takes no more jobs, and finishes those that it has. There is no way back from here: " +
-      "the conductor boots others where there is work.",
+      "The worker finishes its jobs and gets no new ones. A drain cannot be undone; new workers " +
+      "boot when jobs need them.",
   })
 
 const columns = (now: number, onDone: () => void): readonly Column<Worker>[] => [
@@ -192,16 +192,16 @@ const columns = (now: number, onDone: () => void): readonly Column<Worker>[] => 
     is_number: true,
     cell: ({ running_jobs, capacity_slots }) => `${running_jobs} of ${capacity_slots ?? "?"}`,
   },
-  { title: "Heard", class: "when", cell: ({ heartbeat_at }) => when(heartbeat_at, now) },
-  { title: "Do", cell: (worker) => drain(worker, onDone) },
+  { title: "Last heartbeat", class: "when", cell: ({ heartbeat_at }) => when(heartbeat_at, now) },
+  { title: "Action", cell: (worker) => drain(worker, onDone) },
 ]
 
 const noWorker = () =>
   emptyBox({
-    title: "No worker yet",
+    title: "No workers",
     text:
-      "Workers run the jobs. The conductor boots them when there is something to do; one can be " +
-      "started by hand on any machine that reaches the bus.",
+      "Workers run the jobs and boot when jobs need them. You can also start one on any machine " +
+      "that reaches the bus.",
     commands: ["npm run almanac -- agent --help"],
   })
 
@@ -236,7 +236,7 @@ const parts = async (onDone: () => void) => {
           { "aria-labelledby": "rollouts", "data-key": "rollouts" },
           h("h2", { id: "rollouts" }, "Rollouts"),
           list.length === 0
-            ? h("p", { class: "note" }, "None yet: POST /v1/admin/rollouts starts one.")
+            ? h("p", { class: "note" }, "No rollouts. POST /v1/admin/rollouts starts one.")
             : h(
                 "ul",
                 { class: "cards" },
@@ -249,12 +249,12 @@ const parts = async (onDone: () => void) => {
           table({
             id: "workers",
             title: "Workers",
-            caption: "Workers, and the last of those that are gone",
+            caption: "Workers, including recently retired and dead ones",
             columns: columns(now, onDone),
             rows: shown,
             keyOf: ({ id }) => id,
             ...(gone.length > gone_shown && {
-              note: `${gone.length - gone_shown} more that are gone are not shown.`,
+              note: `${gone.length - gone_shown} older retired or dead workers are hidden.`,
             }),
           }),
         ]),

@@ -87,12 +87,12 @@ const actions = ({ id, job_type, state }: Job, onDone: () => void) => {
   const path = `/v1/admin/jobs/${encodeURIComponent(id)}`
   if (state === "available") return undefined
   if (state === "error") {
-    const explanation = "It is queued for another attempt, with all that it was asked for."
+    const explanation = "The job is queued for another attempt with the same parameters."
     return actionButton({ verb: "Retry", object: name, path: `${path}/retry`, explanation, onDone })
   }
   const explanation =
-    "Its engine is stopped, and it ends in error. What it has written stays usable, and it is " +
-    "not tried again by itself."
+    "The engine stops and the job ends in error. Data that it has written stays usable. The job " +
+    "is not retried automatically."
   return actionButton({ verb: "Cancel", object: name, path: `${path}/cancel`, explanation, onDone })
 }
 
@@ -124,11 +124,11 @@ export const jobDetail = (
           h("code", {}, id),
         ),
         job && actions(job, onDone),
-        h("a", { href: historyAddress(`share-protection.job.${id}`) }, "Travel through its past"),
+        h("a", { href: historyAddress(`share-protection.job.${id}`) }, "View history"),
         h("a", { href: addressOf("jobs", back) }, "Close"),
       ),
       h("dl", { class: "figures" }, figures(job, periods)),
-      h("h3", {}, "Its way"),
+      h("h3", {}, "Steps"),
       h(
         "ol",
         { class: "way" },
@@ -141,7 +141,7 @@ export const jobDetail = (
           ),
         ),
       ),
-      h("h3", {}, "What happened"),
+      h("h3", {}, "Events"),
       h(
         "ol",
         { class: "happened" },

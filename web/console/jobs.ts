@@ -121,7 +121,7 @@ const columns = (filters: Filters, now: number): readonly Column<Job>[] => [
   },
   { title: "State", class: "progress", cell: progressOf },
   {
-    title: "Of",
+    title: "Resource",
     cell: ({ resource_type, resource_id, share_id }) => [
       share_id === null ? readable(resource_type) : "Share ",
       share_id === null ? [" ", idText(resource_id)] : idText(share_id),
@@ -129,10 +129,10 @@ const columns = (filters: Filters, now: number): readonly Column<Job>[] => [
   },
   { title: "Project", cell: ({ project_id }) => idText(project_id) },
   { title: "Attempt", is_number: true, cell: ({ attempt }) => attempt },
-  { title: "Asked", class: "when", cell: ({ created_at }) => when(created_at, now) },
-  { title: "Ran", is_number: true, cell: (job) => durationOf(job, now) },
+  { title: "Created", class: "when", cell: ({ created_at }) => when(created_at, now) },
+  { title: "Duration", is_number: true, cell: (job) => durationOf(job, now) },
   {
-    title: "Why not",
+    title: "Error",
     class: "text",
     cell: ({ error }) =>
       error && [h("span", { class: "failure" }, error.detail), h("small", {}, error.code)],
@@ -145,7 +145,7 @@ const filterForm = (filters: Filters) =>
     {
       class: "filters",
       "data-key": "filters",
-      "aria-label": "Which jobs",
+      "aria-label": "Filter jobs",
       onsubmit: (event) => {
         event.preventDefault()
         if (event.target instanceof HTMLFormElement) {
@@ -175,12 +175,12 @@ const filterForm = (filters: Filters) =>
 
 const noJobs = (filters: Filters) =>
   Object.keys(filters).length > 0
-    ? emptyBox({ title: "No such job", text: "No job has all that the filters ask for." })
+    ? emptyBox({ title: "No matching jobs", text: "No job matches all filters." })
     : emptyBox({
-        title: "No job yet",
+        title: "No jobs",
         text:
-          "A job is whatever a worker does: a backup, a restore, the enrollment of a target. The " +
-          "guide leads from a bucket to the first backup; this server holds one to try it with.",
+          "Workers run jobs, such as backups, restores and the enrollment of targets. The " +
+          "guide covers the steps from a bucket to the first backup. This command starts a test bucket.",
         commands: ["npm run almanac -- demo s3"],
       })
 
@@ -217,7 +217,7 @@ export const jobsView: View = {
           : table({
               id: "jobs",
               title: "Jobs",
-              caption: "Jobs of all projects, the newest first",
+              caption: "Jobs of all projects, newest first",
               columns: columns(list_filters, now),
               rows,
               keyOf: ({ id }) => id,

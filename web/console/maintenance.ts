@@ -47,8 +47,8 @@ const schedulingCard = (
         onDone,
         path: `${scheduling_path}/${paused ? "resume" : "pause"}`,
         explanation: paused
-          ? "Policies ask for backups again from now on; what passed meanwhile is not made up."
-          : "No policy asks for a backup until they are resumed. What runs goes on.",
+          ? "Policies start backups again from now on. Runs that were missed are not repeated."
+          : "No policy starts a backup until schedules resume. Running jobs continue.",
       }),
     ),
     h("p", {}, paused ? statusMark("waiting", "Paused") : statusMark("good", "Running")),
@@ -78,8 +78,8 @@ const reconciliationCard = (
           onDone,
           path: `${reconciliation_path}/trigger`,
           explanation:
-            "What is recorded here is compared with shares, holds and repositories, as it is " +
-            "every few minutes by itself.",
+            "Compares the records with shares, holds and repositories. This also runs " +
+            "automatically every few minutes.",
         }),
     ),
     h("p", {}, status === "idle" ? statusMark("good", "Idle") : statusMark("busy", "Running")),

@@ -85,8 +85,7 @@ const alertSourcesOf = (all: Results): AlertSources => ({
 const missingFigure = (result: Result<unknown>, of: string) => {
   if (result.kind === "ok") return undefined
   const { status, text } = result.problem
-  const why =
-    status === 403 ? "not for this token" : status === 404 ? "not served here" : "no answer"
+  const why = status === 403 ? "access denied" : status === 404 ? "disabled" : "unavailable"
   return figure(h("span", { class: "none", title: text }, why), of)
 }
 
@@ -137,7 +136,9 @@ const capitalFigures = ({ dashboard }: Results) => {
   if (body === undefined) {
     const is_private = dashboard.kind === "problem" && dashboard.problem.status === 401
     return [
-      is_private ? figure("private", "Composite", "/") : missingFigure(dashboard, "Composite"),
+      is_private
+        ? figure("token required", "Composite", "/")
+        : missingFigure(dashboard, "Composite"),
     ]
   }
   const { composite, demo } = body
@@ -149,7 +150,7 @@ const carrierFigures = ({ sources }: Results) => {
   const [first] = bodyOf(sources)?.sources ?? []
   if (first === undefined) return [missingFigure(sources, "Registry")]
   const { registry, carriers, is_demo } = first
-  const words = registry === "none" ? "none set up" : registry
+  const words = registry === "none" ? "not configured" : registry
   return [
     figure(is_demo ? `${words} (demo)` : words, "Registry", "/carriers"),
     carriers !== null && figure(carriers.toLocaleString("en-US"), "Carriers"),
@@ -175,7 +176,7 @@ const serviceCard = (all: Results, [name, title, figures]: (typeof services)[num
     ?.lines.map(readinessOf)
     .find((one) => one.name === name)
   const words =
-    line === undefined ? "Not served by this process" : line.is_ready ? "Ready" : "Not ready"
+    line === undefined ? "Disabled on this server" : line.is_ready ? "Ready" : "Not ready"
   const tone = line === undefined ? "over" : line.is_ready ? "good" : "bad"
   const note = line?.status.replace(/^ok(; )?/, "") ?? ""
   return h(
@@ -193,9 +194,9 @@ const attention = (all: Results, now: number) => {
   return h(
     "section",
     { class: "attention", "aria-labelledby": "attention", "data-key": "attention" },
-    h("h2", { id: "attention" }, alerts.length === 0 ? "All is well" : "Needs attention"),
+    h("h2", { id: "attention" }, alerts.length === 0 ? "No alerts" : "Needs attention"),
     alerts.length === 0 &&
-      h("p", { class: "note" }, "Nothing that this token may see needs anybody now."),
+      h("p", { class: "note" }, "All services that this token can read work normally."),
     h(
       "ul",
       {},
@@ -230,7 +231,7 @@ const logPart = (all: Results, now: number) => {
   if (last === undefined) {
     return emptyBox({
       title: "The log is empty",
-      text: "Whatever happens is written there first: store a blob, protect a share, ingest.",
+      text: "The log records every change. Store a blob, protect a share or ingest data.",
       commands: ["npm run almanac -- ingest --demo", token_command],
     })
   }
@@ -244,7 +245,7 @@ const logPart = (all: Results, now: number) => {
       { class: "figures" },
       figure(position.toLocaleString("en-US"), "Position", "#audit"),
       figure(when(last.at, now), "Last event"),
-      figure(last.type, "It was"),
+      figure(last.type, "Type"),
       logFigures(all),
     ),
     h("h3", {}, "Read models"),

@@ -7,7 +7,7 @@ import { historyAddress } from "./view.ts"
 
 /** Issues a token that may see every view. */
 export const token_command =
-  "npm run almanac -- token issue --name console --role admin --scope cluster:admin"
+  "npm run almanac -- token issue --name console --role admin --scope cluster:admin --ttl 43200"
 
 /** A problem with advice; a 403 adds the command that issues a token. */
 export const problemBox = ({ status, title, text }: Problem, of: string): HTMLElement =>
@@ -41,7 +41,7 @@ export const emptyBox = ({ title, text, commands = [] }: EmptyState): HTMLElemen
 
 /** Shown until the first response. */
 export const loading = (): HTMLElement =>
-  h("section", { class: "loading", "data-key": "loading" }, "Reading\u2026")
+  h("section", { class: "loading", "data-key": "loading" }, "Loading\u2026")
 
 /** Distinguished by shape as well as colour. */
 export type Tone = "good" | "busy" | "waiting" | "bad" | "over"
@@ -70,7 +70,7 @@ export const historyLink = (of: string, id: string, position?: number): HTMLElem
     "a",
     {
       href: historyAddress(`${of}.${id}`, position),
-      title: `The past of ${of} ${id}`,
+      title: `History of ${of} ${id}`,
       class: "id",
     },
     shortId(id),

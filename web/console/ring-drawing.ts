@@ -137,6 +137,6 @@ export const ringPicture = (nodes: readonly ClusterNode[], version: string): HTM
         `ring version ${version}`,
       ),
     ),
-    h("figcaption", { class: "note" }, "Outside: its part of the ring. Inside: how full it is."),
+    h("figcaption", { class: "note" }, "Outer ring: share of the ring. Inner ring: used capacity."),
   )
 }

@@ -68,18 +68,22 @@ const columns = (now: number, has_metrics: boolean): readonly Column<ClusterNode
   { title: "Copies", is_number: true, cell: ({ blob_count }) => count(blob_count) },
   ...(has_metrics
     ? ([
-        { title: "Of the ring", is_number: true, cell: ({ ring_share }) => percentage(ring_share) },
-        { title: "To move", is_number: true, cell: (node) => count(node.pending_migrations) },
+        { title: "Ring share", is_number: true, cell: ({ ring_share }) => percentage(ring_share) },
+        {
+          title: "Pending migrations",
+          is_number: true,
+          cell: (node) => count(node.pending_migrations),
+        },
         { title: "Too few copies", is_number: true, cell: (node) => count(node.under_replicated) },
         { title: "Repaired", is_number: true, cell: ({ repairs }) => count(repairs) },
-        { title: "Heard", class: "when", cell: (node) => lastHeartbeat(node, now) },
+        { title: "Last heartbeat", class: "when", cell: (node) => lastHeartbeat(node, now) },
       ] satisfies readonly Column<ClusterNode>[])
     : []),
 ]
 
 const empty_state = {
-  title: "No node yet",
-  text: "A node joins when its server starts. Six on one machine show what several are for.",
+  title: "No nodes",
+  text: "A node joins when its server starts. This command starts six on one machine.",
   commands: ["npm run cluster -- --nodes 6"],
 }
 
@@ -98,25 +102,25 @@ const figures = (body: ClusterMetrics) =>
     "dl",
     { class: "figures", "data-key": "figures" },
     figure(count(body.under_replicated), "Blobs with too few copies"),
-    figure(count(body.pending_migrations), "Copies to move"),
+    figure(count(body.pending_migrations), "Pending migrations"),
     figure(bytes(Number(body.bytes_moved)), "Moved"),
     figure(count(body.repairs), "Repaired"),
-    figure(count(body.replication_failures), "Copies that could not be stored"),
-    figure(body.vnodes_per_node, "Points of a node"),
+    figure(count(body.replication_failures), "Failed replications"),
+    figure(body.vnodes_per_node, "Virtual nodes per node"),
   )
 
 const partial = () =>
   h(
     "p",
     { class: "note", "data-key": "partial" },
-    "This token may read the cluster's state, not its figures: parts of the ring are drawn as if ",
-    "they were equal, and what has to move or lacks copies is not told. That needs the scope ",
+    "This token can read the state of the cluster, but not its metrics. Nodes are drawn with ",
+    "equal shares; migrations and missing copies are hidden. Metrics need the scope ",
     "cluster:admin.",
   )
 
 const parts = async () => {
   const result = await getRing()
-  if (result.kind === "problem") return [problemBox(result.problem, "The ring")]
+  if (result.kind === "problem") return [problemBox(result.problem, "Ring")]
   const { body, has_metrics } = result
   if (body.nodes.length === 0) return [emptyBox(empty_state)]
   const nodes = body.nodes.toSorted((one, other) => (one.node_id < other.node_id ? -1 : 1))
@@ -127,8 +131,8 @@ const parts = async () => {
       h(
         "div",
         { class: "card-head" },
-        h("h2", { id: "ring" }, "The ring"),
-        h("a", { href: historyAddress("blob-storage.cluster") }, "Travel through its past"),
+        h("h2", { id: "ring" }, "Ring"),
+        h("a", { href: historyAddress("blob-storage.cluster") }, "View history"),
       ),
       h(
         "div",
@@ -145,7 +149,7 @@ const parts = async () => {
       rows: nodes,
       keyOf: ({ node_id }) => node_id,
       ...(nodes.length === 1 && {
-        note: "One node keeps one copy. npm run cluster -- --nodes 6 shows what several do.",
+        note: "One node keeps one copy of each blob. npm run cluster -- --nodes 6 starts six.",
       }),
     }),
   ]

@@ -18,12 +18,12 @@ export const signInForm = (reason: string, onToken: (token: string) => void): HT
   h(
     "section",
     { class: "sign-in", "aria-labelledby": "sign-in" },
-    h("h2", { id: "sign-in" }, "Whose console is this?"),
+    h("h2", { id: "sign-in" }, "Sign in"),
     h(
       "p",
       {},
-      "Enter an operator's token. It stays in this tab, goes to this server only, and is gone ",
-      "when the tab is closed.",
+      "Enter an operator token. It is stored in this tab until you close it, and sent to this ",
+      "server only.",
     ),
     h(
       "form",
@@ -37,11 +37,11 @@ export const signInForm = (reason: string, onToken: (token: string) => void): HT
         autofocus: true,
         ...(reason !== "" && { "aria-invalid": "true", "aria-describedby": "sign-in-error" }),
       }),
-      h("button", { type: "submit", class: "primary" }, "Open the console"),
+      h("button", { type: "submit", class: "primary" }, "Sign in"),
     ),
     h("p", { id: "sign-in-error", class: "failure", role: "alert" }, reason),
-    h("h3", {}, "One that sees every view, from the project's folder"),
+    h("h3", {}, "Issue a token that expires after 12 hours"),
     copyableCommand(token_command),
-    h("h3", {}, "The development operator's, which sees all but the ring of blob nodes"),
+    h("h3", {}, "Or print the development token from data/dev-credentials.json"),
     copyableCommand(development_command),
   )

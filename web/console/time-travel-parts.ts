@@ -49,7 +49,8 @@ const chartCard = (
 ) => {
   const active = activeOf(commit.snapshot.value)
   if (chart === undefined) {
-    const text = "This server knows no chart of this kind: a later or an earlier version wrote it."
+    const text =
+      "This server has no state chart for this aggregate, because another version wrote it."
     return h("p", { class: "note", "data-key": "chart" }, text)
   }
   const { value } = beforeOf(history, index)
@@ -86,7 +87,7 @@ const eventCard = (commit: AuditCommit, since: string | undefined) =>
       { class: "note" },
       timestamp(commit.at),
       since !== undefined &&
-        `, ${duration(Date.parse(commit.at) - Date.parse(since))} after the one before`,
+        `, ${duration(Date.parse(commit.at) - Date.parse(since))} after the previous commit`,
     ),
     commit.events.map((event, index) => {
       const { type, fields } = split(event)
@@ -95,8 +96,8 @@ const eventCard = (commit: AuditCommit, since: string | undefined) =>
         commit.events.length > 1 && h("h3", {}, `${index + 1}. ${type}`),
         h(
           "pre",
-          { tabindex: 0, "aria-label": `What ${type} tells` },
-          text === "{}" ? "It tells no more than its name." : text,
+          { tabindex: 0, "aria-label": `Data of ${type}` },
+          text === "{}" ? "No data" : text,
         ),
       ]
     }),
@@ -115,7 +116,7 @@ const eventCard = (commit: AuditCommit, since: string | undefined) =>
 const fieldRow = (field: Field) => {
   const { path, before, now } = field
   const is_changed = isChanged(field)
-  const mark = before === undefined ? "new" : now === undefined ? "gone" : "changed"
+  const mark = before === undefined ? "new" : now === undefined ? "removed" : "changed"
   return h(
     "tr",
     { class: is_changed ? `changed ${mark}` : null, "data-key": path },
@@ -134,7 +135,7 @@ const fieldsCard = (history: HistoryWindow, index: number, commit: AuditCommit) 
   const before = beforeOf(history, index)
   const all = [
     {
-      path: "The state",
+      path: "State",
       before: before.value === undefined ? undefined : stateText(activeOf(before.value)),
       now: stateText(activeOf(commit.snapshot.value)),
     },
@@ -145,12 +146,12 @@ const fieldsCard = (history: HistoryWindow, index: number, commit: AuditCommit) 
   return h(
     "section",
     { class: "card fields", "aria-labelledby": "fields", "data-key": "fields" },
-    h("h2", { id: "fields" }, "The state after it"),
+    h("h2", { id: "fields" }, "State after this commit"),
     h(
       "p",
       { class: "note" },
       `${changed.length} of ${all.length} fields changed.`,
-      shown.length < all.length && ` ${shown.length} that changed are shown.`,
+      shown.length < all.length && ` Showing ${shown.length} changed fields.`,
     ),
     h(
       "div",
@@ -180,7 +181,7 @@ const commitList = (history: HistoryWindow, index: number, go: (to: number) => v
   return h(
     "section",
     { class: "card commits", "aria-labelledby": "commits", "data-key": "commits" },
-    h("h2", { id: "commits" }, "Before and after"),
+    h("h2", { id: "commits" }, "Nearby commits"),
     h(
       "ol",
       {},
@@ -231,14 +232,14 @@ export const foundList = (id: string, { of, is_all }: FoundAggregates): HTMLElem
   h(
     "section",
     { class: "card", "aria-labelledby": "found", "data-key": "found" },
-    h("h2", { id: "found" }, of.length === 0 ? "Nothing has this id" : "Whose past?"),
-    of.length === 0 && h("p", { class: "note" }, `No event is about ${id}. An id must be whole.`),
+    h("h2", { id: "found" }, of.length === 0 ? "No match" : "Choose a resource"),
+    of.length === 0 &&
+      h("p", { class: "note" }, `No event has the id ${id}. Enter the complete id.`),
     !is_all &&
       h(
         "p",
         { class: "note" },
-        `They are those of the newest ${search_events_max} events. ` +
-          "An older one is found by its id.",
+        `From the newest ${search_events_max} events. Enter an id to find an older resource.`,
       ),
     h(
       "ul",

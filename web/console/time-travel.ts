@@ -26,7 +26,7 @@ const search = (text: string) =>
     "form",
     {
       class: "filters past-search",
-      "aria-label": "Whose past",
+      "aria-label": "Find a resource",
       onsubmit: (event) => {
         event.preventDefault()
         if (!(event.target instanceof HTMLFormElement)) return
@@ -34,19 +34,19 @@ const search = (text: string) =>
         if (of !== "") location.hash = historyAddress(of)
       },
     },
-    textField("of", "Id, service.aggregate, or both", text, "an id"),
+    textField("of", "Id, service.aggregate or service.aggregate.id", text, "an id"),
     h("button", { type: "submit" }, "Find"),
-    h("a", { href: historyAddress("blob-storage.cluster") }, "The blob cluster"),
-    h("a", { href: "#audit" }, "Choose from the audit"),
+    h("a", { href: historyAddress("blob-storage.cluster") }, "Blob cluster"),
+    h("a", { href: "#audit" }, "Browse the audit"),
   )
 
 const emptyState = () =>
   emptyBox({
-    title: "Whose past?",
+    title: "Find a resource",
     text:
-      "Everything that lives here (a job, a worker, a target, the blob cluster) is a chain of " +
-      "events that is kept for ever. Enter its id, or follow an id from any view, and drag " +
-      "through what happened to it.",
+      "Every resource, such as a job, a worker, a target or the blob cluster, has a history of " +
+      "events. Enter an id, or follow an id from any view, then move the slider through its " +
+      "commits.",
   })
 
 /** The slider with its buttons; created once, so that redraws do not interrupt a drag. */
@@ -65,8 +65,8 @@ const slider = (go: (index: number) => void) => {
   const words = h("output", { for: "travel" })
   const first = button("First", "\u00ab", () => go(0))
   const last = button("Last", "\u00bb", () => go(Number(range.max)))
-  const before = button("Before", "\u2039", step(-1))
-  const after = button("After", "\u203a", step(1))
+  const before = button("Previous", "\u2039", step(-1))
+  const after = button("Next", "\u203a", step(1))
   const more = h("span", { class: "more" })
   const element = h(
     "div",
@@ -148,7 +148,7 @@ const timeTravel = (onChange: (section: HTMLElement) => void) => {
   const slide_controls = slider(go)
   const section = h(
     "section",
-    { class: "past", "aria-label": "Its past" },
+    { class: "past", "aria-label": "History" },
     title,
     slide_controls.element,
     parts,
@@ -172,7 +172,7 @@ const timeTravel = (onChange: (section: HTMLElement) => void) => {
     displayed = { history, chart, index }
     title.textContent = history.of
     slide_controls.more.replaceChildren(
-      ...(history.is_from_start ? [] : [windowButton("From the beginning", fetchEarliest)]),
+      ...(history.is_from_start ? [] : [windowButton("Earliest commits", fetchEarliest)]),
       ...(history.has_later ? [windowButton("Later commits", fetchLater)] : []),
     )
     onChange(section)
@@ -186,7 +186,7 @@ const timeTravel = (onChange: (section: HTMLElement) => void) => {
     const was_last = from.index === from.history.commits.length - 1
     from.history = next
     go(was_last ? next.commits.length - 1 : from.index)
-    announce("It goes on: a new commit")
+    announce("New commit")
   }
   return {
     go,

@@ -61,7 +61,7 @@ export const filterForm = (filters: TimelineFilters): HTMLElement => {
     "form",
     {
       class: "filters",
-      "aria-label": "Which events",
+      "aria-label": "Filter events",
       onsubmit: (event) => {
         event.preventDefault()
         if (event.target instanceof HTMLFormElement) submit(event.target)
@@ -73,10 +73,10 @@ export const filterForm = (filters: TimelineFilters): HTMLElement => {
     choice("service", "Service", services, of("service")),
     textField("type", "Type", of("type"), "JobFailed"),
     textField("subject", "Subject", of("subject"), "an id"),
-    textField("actor", "Actor", of("actor"), "who asked"),
+    textField("actor", "Actor", of("actor"), "development:admin"),
     textField("request_id", "Request id", of("request_id")),
     textField("from", "From (UTC)", of("from"), "2026-11-20 14:00"),
-    textField("to", "Before (UTC)", of("to"), "2026-11-21"),
+    textField("to", "To (UTC)", of("to"), "2026-11-21"),
     h("button", { type: "submit" }, "Filter"),
     Object.keys(filters).length > 0 && h("a", { href: "#audit" }, "Show all"),
   )
@@ -106,7 +106,7 @@ const detail = (event: AuditEvent) =>
       h("dt", {}, "position"),
       h("dd", {}, `${event.position}.${event.index}`),
     ),
-    h("pre", { tabindex: 0, "aria-label": "Its data" }, JSON.stringify(event.data, undefined, 2)),
+    h("pre", { tabindex: 0, "aria-label": "Event data" }, JSON.stringify(event.data, undefined, 2)),
   )
 
 interface Line {
@@ -131,7 +131,7 @@ export const eventLine = (event: AuditEvent, { key, is_open, toggle }: Line): HT
       {
         class: "id",
         href: historyAddress(`${service}.${aggregate}.${id}`, position),
-        title: `The past of ${service}.${aggregate}.${id}`,
+        title: `History of ${service}.${aggregate}.${id}`,
       },
       `${aggregate} ${shortId(subject)}`,
     ),

@@ -105,7 +105,7 @@ const days = (state: State, draw: () => void) =>
 const footer = ({ next_marker, events, is_loading_older }: State, loadOlder: () => void) => {
   if (next_marker === undefined) return []
   if (events.length >= rows_max) {
-    const text = `${rows_max} events are shown. Narrow the filters to see older ones.`
+    const text = `Showing ${rows_max} events. Narrow the filters to see older ones.`
     return [h("p", { class: "note", "data-key": "foot" }, text)]
   }
   return [
@@ -125,12 +125,12 @@ const body = (state: State, draw: () => void, loadOlder: () => void) => {
     return [
       is_filtered
         ? emptyBox({
-            title: "Nothing of that kind",
-            text: "No event has all that the filters ask for. Times are UTC; ids must be whole.",
+            title: "No matching events",
+            text: "No event matches all filters. Times are in UTC; ids must be complete.",
           })
         : emptyBox({
-            title: "Nothing happened yet",
-            text: "Each change is an event, kept for ever. Store a blob, and it stands here.",
+            title: "No events",
+            text: "Every change is recorded as an event. Store a blob to see the first one.",
           }),
     ]
   }

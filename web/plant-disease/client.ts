@@ -21,24 +21,30 @@ const deadline_ms = 120_000
 export const top_k = 5
 
 const advice_by_status: Readonly<Record<number, readonly [title: string, what_to_do: string]>> = {
-  400: ["The server does not take this request", "Choose one JPEG or PNG file."],
-  413: ["The image is too large", "Save it smaller, or cut out the leaf; 1000 pixels are plenty."],
-  415: ["This file cannot be taken", "Save it as one of these, under its own ending."],
-  422: ["The image cannot be read", "Its file is damaged or cut off. Save or copy it again."],
-  500: ["The network failed on this image", "Look at what the server has logged."],
-  503: ["The server cannot predict now", "Wait a moment, then try again."],
+  400: ["The request is invalid", "Choose one JPEG or PNG file."],
+  413: [
+    "The image is too large",
+    "Reduce its size or crop it to the leaf. 1000 pixels are enough.",
+  ],
+  415: [
+    "Unsupported file type",
+    "Save the image in one of these formats, with the matching file extension.",
+  ],
+  422: ["The image cannot be read", "The file is damaged or incomplete. Save or copy it again."],
+  500: ["Prediction failed", "Check the server's log."],
+  503: ["Prediction unavailable", "Wait a moment, then try again."],
 }
 /** Statuses whose cause is the file itself. */
 const file_errors = new Set([413, 415, 422])
-const unknown = ["The server could not answer", "Look at what it has logged."] as const
+const unknown = ["The request failed", "Check the server's log."] as const
 
 const offline: Problem = {
   title: "The server cannot be reached",
-  text: "Check that it runs (npm start) and that this machine has a way to it.",
+  text: "Check that it is running (npm start) and that your network reaches it.",
 }
 const unreadable: Problem = {
-  title: "The answer is not a prediction",
-  text: "Something between this page and the server may have answered instead of it.",
+  title: "Unexpected response",
+  text: "A proxy between this page and the server may have sent it.",
 }
 
 const problemOf = async (response: Response): Promise<Problem> => {

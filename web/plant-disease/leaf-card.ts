@@ -45,7 +45,9 @@ const predictionParts = ({ prediction, predictions }: Prediction, is_demo: boole
   return [
     h("h3", {}, headlineOf(prediction), is_demo && demoBadge()),
     h("p", { class: "raw" }, h("code", {}, prediction)),
-    ...(is_unsure ? [h("p", { class: "unsure" }, "It is not sure: read the others too.")] : []),
+    ...(is_unsure
+      ? [h("p", { class: "unsure" }, "Low confidence: compare the other classes.")]
+      : []),
     ...(predictions ? [h("ol", { class: "bars" }, predictions.map(likelyClass))] : []),
   ]
 }
@@ -53,7 +55,7 @@ const predictionParts = ({ prediction, predictions }: Prediction, is_demo: boole
 const problemParts = ({ title, text, is_file_error }: Problem, retry: () => void): Node[] => [
   h("h3", { class: "failure" }, title),
   h("p", {}, text),
-  ...(is_file_error ? [] : [h("button", { type: "button", onclick: retry }, "Try again")]),
+  ...(is_file_error ? [] : [h("button", { type: "button", onclick: retry }, "Retry")]),
 ]
 
 /** The preview, and the heat map in its place on request. */
@@ -62,7 +64,7 @@ const preview = (file: File) => {
   const map = h("canvas", {
     role: "img",
     hidden: true,
-    "aria-label": `Where ${file.name} speaks for its class, as the network sees it`,
+    "aria-label": `Heat map of ${file.name}: regions that support the predicted class`,
   })
   const no_preview = h("p", { class: "no-preview", hidden: true }, "No preview")
   const element = h("figure", { class: "picture" }, photo, map, no_preview)
@@ -90,7 +92,7 @@ const mapButton = (file: File, { drawMap, show }: ReturnType<typeof preview>) =>
   let has_map = false
   let is_loading = false
   const state = h("p", { class: "failure" })
-  const button = h("button", { type: "button", "aria-pressed": "false" }, "Show where it looks")
+  const button = h("button", { type: "button", "aria-pressed": "false" }, "Show heat map")
   const toggle = (is_on: boolean) => {
     button.setAttribute("aria-pressed", String(is_on))
     show(is_on)
@@ -100,7 +102,7 @@ const mapButton = (file: File, { drawMap, show }: ReturnType<typeof preview>) =>
     has_map = result.kind === "ok" && (await drawMap(result.body))
     if (has_map) {
       toggle(true)
-      announce("The heat map is shown.")
+      announce("Heat map shown")
     } else {
       const { title, text } =
         result.kind === "problem" ? result.problem : { title: "No heat map", text: "" }
@@ -112,10 +114,10 @@ const mapButton = (file: File, { drawMap, show }: ReturnType<typeof preview>) =>
     if (is_loading) return undefined
     is_loading = true
     state.textContent = ""
-    button.textContent = "Looking\u2026"
+    button.textContent = "Loading\u2026"
     return void fetchMap().finally(() => {
       is_loading = false
-      button.textContent = "Show where it looks"
+      button.textContent = "Show heat map"
     })
   })
   return h("div", { class: "explain" }, button, state)
@@ -161,7 +163,7 @@ export const leafCard = (file: File, onRetry: () => void): LeafCard => {
     element,
     load: async (is_demo) => {
       verdict.setAttribute("aria-busy", "true")
-      showWaiting("Looking at it\u2026")
+      showWaiting("Predicting\u2026")
       show(await predict(file), is_demo)
     },
   }

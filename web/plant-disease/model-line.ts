@@ -9,7 +9,7 @@ import type { Problem } from "./client.ts"
 /** Number of hash digits to show, enough to distinguish models. */
 const hash_digits = 12
 
-export const demoBadge = () => badge("demo", "Demo", "It was trained on drawn leaves only")
+export const demoBadge = () => badge("demo", "Demo", "Trained on drawn leaves only")
 
 const about = ({ format, classes, parameters, sha256 }: ModelInfo) =>
   [
@@ -34,13 +34,13 @@ export const modelLine = (model: ModelInfo): HTMLElement =>
       h(
         "p",
         { class: "remark" },
-        "The demo model knows drawn leaves only: what it says of a photo means nothing. ",
-        "Set plant.model to a network of your own.",
+        "The demo model was trained on drawn leaves only, so its predictions for photos are ",
+        "meaningless. Set plant.model to your own network.",
       ),
     h(
       "details",
       {},
-      h("summary", {}, "What it can tell apart"),
+      h("summary", {}, "Classes"),
       h(
         "ul",
         { class: "classes" },

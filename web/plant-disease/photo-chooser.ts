@@ -31,7 +31,7 @@ export const photoChooser = (onFiles: (files: readonly File[]) => void): HTMLEle
       chooser("Choose photos", "primary", onFiles),
       chooser("Take a photo", "camera", onFiles),
     ),
-    h("p", { class: "note" }, "JPEG or PNG. One leaf that fills the picture is told best."),
+    h("p", { class: "note" }, "JPEG or PNG. Works best with one leaf that fills the picture."),
   )
   const highlight = (is_over: boolean) => element.classList.toggle("is-over", is_over)
   // The browser would open a file that is dropped outside and leave the page.

@@ -59,7 +59,7 @@ const addFiles = (files: readonly File[]) => {
   result.hidden = false
   title.textContent =
     cards.childElementCount === 1 ? "1 photo" : `${cards.childElementCount} photos`
-  if (left_out > 0) announce(`${cards_max} photos are taken; ${left_out} are left out.`)
+  if (left_out > 0) announce(`${cards_max} photos are shown; ${left_out} were skipped.`)
   for (const card of added) enqueue(card)
 }
 
@@ -78,8 +78,8 @@ const readModel = async () => {
 const card = h(
   "section",
   { class: "search", "aria-labelledby": "search" },
-  h("h2", { id: "search" }, "What ails this leaf?"),
-  h("p", { class: "about" }, "A network tells the likeliest disease of one leaf from its photo."),
+  h("h2", { id: "search" }, "Diagnose a leaf"),
+  h("p", { class: "about" }, "Predicts the most likely disease of one leaf from its photo."),
   photoChooser(addFiles),
   model_place,
 )

@@ -4,8 +4,17 @@
  */
 import { type Child, h } from "../element.ts"
 
-const inline_parts =
-  /`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\(([^)\s]+)\)|<?(https?:\/\/[^\s<>()]+[^\s<>().,;:])>?/g
+/** Code, strong text, emphasis, a link, and an address. */
+const inline_parts = new RegExp(
+  [
+    "`([^`]+)`",
+    String.raw`\*\*([^*]+)\*\*`,
+    String.raw`\*([^*\s][^*]*)\*`,
+    String.raw`\[([^\]]+)\]\(([^)\s]+)\)`,
+    String.raw`<?(https?:\/\/[^\s<>()]+[^\s<>().,;:])>?`,
+  ].join("|"),
+  "g",
+)
 
 /** Links of descriptions lead to the web, to this server, or into the page. */
 const isSafe = (href: string) => /^(https?:\/\/|\/|#)/.test(href)

@@ -44,17 +44,14 @@ const curlOf = (operation: Operation) => {
   const [type, media] = mediaOf(requestBody?.content) ?? []
   const example = media && exampleOf(media)
   const is_json = type?.includes("json") === true
+  const body_text = is_json && example !== undefined ? `-d ${quoted(textOf(example))}` : undefined
+  const url = quoted(`${location.origin}${filled}${query && `?${query}`}`)
   const lines = [
-    `curl ${method === "GET" ? "" : `-X ${method} `}${quoted(`${location.origin}${filled}${query && `?${query}`}`)}`,
+    `curl ${method === "GET" ? "" : `-X ${method} `}${url}`,
     ...(isPublic(operation) ? [] : ['-H "Authorization: Bearer $TOKEN"']),
-    ...(type === undefined ? [] : [`-H ${quoted(`Content-Type: ${type}`)}`]),
     ...(type === undefined
       ? []
-      : [
-          is_json && example !== undefined
-            ? `-d ${quoted(textOf(example))}`
-            : "--data-binary @FILE",
-        ]),
+      : [`-H ${quoted(`Content-Type: ${type}`)}`, body_text ?? "--data-binary @FILE"]),
   ]
   return lines.join(" \\\n  ")
 }

@@ -30,7 +30,7 @@ describeWithChromium("the console of a running server", () => {
     expect([code, said]).toEqual([0, expect.stringContaining("share-protection.job: 10 states")])
     const token = readFileSync(join(folder, "console-token"), "utf8").trim()
     await page.getByLabel("Token", { exact: true }).fill(token)
-    await page.getByRole("button", { name: "Open the console" }).click()
+    await page.getByRole("button", { name: "Sign in" }).click()
     await page.locator(".card.log").waitFor()
     const figures = await page.locator(".services .card").first().textContent()
     expect(figures).toContain("Nodes active1 of 1")
@@ -62,7 +62,7 @@ describeWithChromium("the console of a running server", () => {
 
     await page.getByRole("link", { name: "Blob ring", exact: true }).click()
     await page.locator(".slice.good").waitFor()
-    await page.getByRole("link", { name: "Travel through its past" }).click()
+    await page.getByRole("link", { name: "View history" }).click()
     await page.locator(".chart .state.lit").waitFor()
     const standing = await page.locator(".chart .state.lit .name").textContent()
     expect(standing).toBe("formed")

@@ -100,7 +100,7 @@ export const describeDrawer = (world: () => World) =>
       const shown = await look(browser, served, { hash: "#metric=put_call" })
       const body = shown.page.locator(".drawer-body")
       await body.locator(".facts").waitFor()
-      expect(await body.textContent()).toContain("There is no reading: it has no free source.")
+      expect(await body.textContent()).toContain("No reading: this metric has no free source.")
       expect(await body.locator("canvas").count()).toBe(0)
       await shown.page.evaluate(() => {
         location.hash = "#metric=lending_standards"
@@ -111,7 +111,7 @@ export const describeDrawer = (world: () => World) =>
       await shown.page.evaluate(() => {
         location.hash = "#metric=nonsense"
       })
-      await body.getByText("There is no metric nonsense.").waitFor()
+      await body.getByText("Metric nonsense does not exist.").waitFor()
       await leave(shown)
     })
 

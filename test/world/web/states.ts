@@ -43,7 +43,9 @@ export const describeStates = (world: () => World) =>
       await page.getByText("Copied").first().waitFor()
       const copied = await page.evaluate(() => navigator.clipboard.readText())
       expect(copied).toBe("npm run almanac -- ingest --demo")
-      expect(await page.locator("section.scheduler .note").textContent()).toContain("It is off")
+      expect(await page.locator("section.scheduler .note").textContent()).toContain(
+        "The scheduler is off",
+      )
       expect(await page.locator(".sources tbody tr").count()).toBe(24)
       expect(await page.locator(".watchlist").count()).toBe(0)
       await picture(page, "desk-empty")
@@ -71,7 +73,7 @@ export const describeStates = (world: () => World) =>
       served.bodies = bodiesOf(stores.whole, synthetic_last_day + 400)
       const shown = await look(browser, served)
       const none = shown.page.locator(".composite.none")
-      expect(await none.textContent()).toMatch(/Every value is too old.*is of \d+ Nov 2026/)
+      expect(await none.textContent()).toMatch(/All values are too old.*is from \d+ Nov 2026/)
       await leave(shown)
     })
 
@@ -190,15 +192,15 @@ export const describeStates = (world: () => World) =>
       const { page } = shown
       for (const [failing, title] of [
         [500, "The server cannot read its data (500)"],
-        [429, "The server is asked too often (429)"],
-        [503, "The server cannot answer now (503)"],
+        [429, "Too many requests (429)"],
+        [503, "Service unavailable (503)"],
         [0, "The server cannot be reached"],
       ] as const) {
         served.failing = failing
         await page.clock.runFor(minute_ms)
         const notice = page.getByRole("alert")
         await notice.getByText(title).waitFor()
-        expect(await notice.textContent()).toContain("What you see was read at 22:")
+        expect(await notice.textContent()).toContain("The data on this page is from 22:")
         expect(await page.locator(".tile").count()).toBe(24)
         if (failing === 0) await picture(page, "desk-offline", false)
         served.failing = undefined
@@ -214,16 +216,16 @@ export const describeStates = (world: () => World) =>
       const shown = await look(browser, served, { size: "phone" })
       const { page } = shown
       await page.getByText("The server cannot read its data (500)").waitFor()
-      expect(await page.locator(".problem").textContent()).toContain("Trying again in 5 s.")
+      expect(await page.locator(".problem").textContent()).toContain("Retrying in 5 s.")
       await picture(page, "phone-error")
       await page.clock.runFor(5_000)
-      await page.getByText("Trying again in 10 s.").waitFor()
+      await page.getByText("Retrying in 10 s.").waitFor()
       await page.clock.runFor(9_000)
-      expect(await page.getByText("Trying again in 10 s.").count()).toBe(1)
+      expect(await page.getByText("Retrying in 10 s.").count()).toBe(1)
       await page.clock.runFor(1_000)
-      await page.getByText("Trying again in 20 s.").waitFor()
+      await page.getByText("Retrying in 20 s.").waitFor()
       served.failing = undefined
-      await page.getByRole("button", { name: "Try now" }).click()
+      await page.getByRole("button", { name: "Retry now" }).click()
       await page.locator(".composite").waitFor()
       expect(await page.locator(".problem").count()).toBe(0)
       await leave(shown)
@@ -235,10 +237,10 @@ export const describeStates = (world: () => World) =>
       const shown = await look(browser, served)
       const { page } = shown
       await page.getByLabel("Token").fill("wrong")
-      await page.getByRole("button", { name: "Show the dashboard" }).click()
+      await page.getByRole("button", { name: "Sign in" }).click()
       await page.getByText("This dashboard is private").waitFor()
       await page.getByLabel("Token").fill("s3cret")
-      await page.getByRole("button", { name: "Show the dashboard" }).click()
+      await page.getByRole("button", { name: "Sign in" }).click()
       await page.locator(".composite").waitFor()
       await page.reload()
       await page.locator(".composite").waitFor()

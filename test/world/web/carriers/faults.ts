@@ -9,21 +9,16 @@ const shown_failed = failed.replace("registry", "Registry")
 
 const faults: ReadonlyArray<readonly [name: string, answer: Answer, title: string, text: string]> =
   [
-    [
-      "a 502",
-      refusing(502, failed),
-      "The registry did not answer for every number (502)",
-      shown_failed,
-    ],
+    ["a 502", refusing(502, failed), "Some lookups failed (502)", shown_failed],
     ["a 503", refusing(503, "Busy."), "The server is busy (503)", "Busy. Wait a moment"],
     ["a 429", refusing(429, "Too many."), "The server is busy (429)", "Wait a moment"],
-    ["a 500", refusing(500, "Broken."), "The server could not search (500)", "has logged"],
-    ["a 406", refusing(406, "No form."), "The server refuses this search (406)", "No form."],
+    ["a 500", refusing(500, "Broken."), "The search failed (500)", "server's log"],
+    ["a 406", refusing(406, "No form."), "The search is invalid (406)", "No form."],
     [
       "a page of a proxy",
       (response) => response.writeHead(200, { "content-type": "text/html" }).end("<p>Hi</p>"),
-      "The answer is not a search's",
-      "instead of it",
+      "Unexpected response",
+      "proxy",
     ],
     [
       "lines that are none",
@@ -31,8 +26,8 @@ const faults: ReadonlyArray<readonly [name: string, answer: Answer, title: strin
         begun(response, range)
         response.end("null\n")
       },
-      "The answer is not a search's",
-      "instead of it",
+      "Unexpected response",
+      "proxy",
     ],
     ["no answer", (response) => response.destroy(), "The server cannot be reached", "npm start"],
   ]
@@ -71,7 +66,7 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
       expect(await page.locator(".problem").textContent()).toContain(shown_failed)
       expect(await headlineOf(page)).toBe("1 carrier so far in MC 1 to 90")
       expect(await page.locator(".words").textContent()).toContain("Stopped after 6 of 90 numbers")
-      await page.getByRole("button", { name: "Download CSV so far" }).waitFor()
+      await page.getByRole("button", { name: "Download partial CSV" }).waitFor()
       await picture(page, "carriers-desk-failed", false)
       await leave(shown)
     })
@@ -89,7 +84,7 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
       // A browser discards undelivered data when a connection breaks.
       await shown.page.getByText("Kept LLC").waitFor()
       for (const end of cut) end()
-      await shown.page.getByRole("heading", { name: "The answer broke off" }).waitFor()
+      await shown.page.getByRole("heading", { name: "The response was cut off" }).waitFor()
       expect(await shown.page.getByText("Kept LLC").isVisible()).toBe(true)
       await leave(shown)
     })
@@ -102,7 +97,7 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
       }
       const shown = await lookAtCarriers(world())
       await searchFor(shown.page, "1", "90")
-      await shown.page.getByRole("heading", { name: "The answer broke off" }).waitFor()
+      await shown.page.getByRole("heading", { name: "The response was cut off" }).waitFor()
       const words = await shown.page.locator(".words").textContent()
       expect(words).toContain("Stopped after 3 of 90 numbers")
       await leave(shown)
@@ -114,7 +109,9 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
       const { page } = shown
       await searchFor(page, "500", "600")
       await expect.poll(() => headlineOf(page)).toBe("No carrier in MC 500 to 600")
-      expect(await page.locator(".result .hint").textContent()).toContain("Every number was looked")
+      expect(await page.locator(".result .hint").textContent()).toContain(
+        "All numbers were looked up",
+      )
       expect(await page.locator(".found").isVisible()).toBe(false)
       expect(await page.getByRole("button", { name: /Download/ }).count()).toBe(0)
       await picture(page, "carriers-desk-empty", false)

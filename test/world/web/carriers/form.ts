@@ -11,14 +11,24 @@ export const describeCarrierForm = (world: () => CarrierWorld) => {
       const shown = await lookAtCarriers(world())
       const { page } = shown
       for (const [start, end, field, text] of [
-        ["", "x", "start", "Write the first MC number."],
-        ["abc", "", "start", "The first MC number is digits only: 123456, or MC-123456."],
-        ["1.5", "9", "start", "The first MC number is digits only: 123456, or MC-123456."],
-        ["0", "9", "start", "MC numbers begin at 1."],
-        ["1", "", "end", "Write the last MC number."],
-        ["1", "-9", "end", "MC numbers begin at 1."],
+        ["", "x", "start", "Enter the first MC number."],
+        [
+          "abc",
+          "",
+          "start",
+          "The first MC number must consist of digits, such as 123456 or MC-123456.",
+        ],
+        [
+          "1.5",
+          "9",
+          "start",
+          "The first MC number must consist of digits, such as 123456 or MC-123456.",
+        ],
+        ["0", "9", "start", "MC numbers start at 1."],
+        ["1", "", "end", "Enter the last MC number."],
+        ["1", "-9", "end", "MC numbers start at 1."],
         ["1", "100000000", "end", "MC numbers end at 99,999,999."],
-        ["9", "8", "end", "The last number comes before the first, 9."],
+        ["9", "8", "end", "The last number must not be less than the first, 9."],
       ] as const) {
         await searchFor(page, start, end)
         expect([start, end, await page.locator("#mistake").textContent()]).toEqual([
@@ -116,7 +126,7 @@ export const describeCarrierForm = (world: () => CarrierWorld) => {
       await expect.poll(() => page.getByLabel("Last MC number").inputValue()).toBe("1001")
       await expect
         .poll(() => page.locator("#announcement").textContent())
-        .toBe("The address names a long search: press Search to begin it.")
+        .toBe("The link contains a long search. Press Search to start it.")
       expect(served.asked).toEqual([])
       await page.getByRole("button", { name: "Search" }).click()
       await expect.poll(() => served.asked).toEqual(["1-1001"])
@@ -127,7 +137,9 @@ export const describeCarrierForm = (world: () => CarrierWorld) => {
       const { served } = world()
       const shown = await lookAtCarriers(world(), { hash: "#start=7&end=<b>" })
       const mistake = shown.page.locator("#mistake")
-      await expect.poll(() => mistake.textContent()).toContain("The last MC number is digits only")
+      await expect
+        .poll(() => mistake.textContent())
+        .toContain("The last MC number must consist of digits")
       expect(served.asked).toEqual([])
       await leave(shown)
     })

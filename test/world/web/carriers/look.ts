@@ -49,8 +49,8 @@ const describeSource = (world: () => CarrierWorld) =>
       served.source = sources.fmcsa
       await shown.page.clock.runFor(30_000)
       await expect.poll(line).toContain("FMCSA QCMobile")
-      expect(await line()).toContain("8 at once at present \u00b7 last answered")
-      expect(await line()).toContain("Last trouble 2 h ago: It answered 503.")
+      expect(await line()).toContain("8 concurrent requests \u00b7 last response")
+      expect(await line()).toContain("Last error 2 h ago: It answered 503.")
       await leave(shown)
     })
 
@@ -58,7 +58,7 @@ const describeSource = (world: () => CarrierWorld) =>
       world().served.source = sources.demo
       const shown = await lookAtCarriers(world())
       const { page } = shown
-      expect(await page.locator(".source").textContent()).toContain("None of them is real.")
+      expect(await page.locator(".source").textContent()).toContain("These carriers are generated.")
       expect(await page.locator(".source .badge.demo").count()).toBe(1)
       expect(await page.locator("#header .badge.demo").count()).toBe(1)
       await leave(shown)
@@ -74,7 +74,7 @@ const describeSource = (world: () => CarrierWorld) =>
       const names = await page.locator(".source .standing").allTextContents()
       expect(names).toEqual(["FMCSA QCMobile", "Demo mirror"])
       const spare = await page.locator(".source.spare").textContent()
-      expect(spare).toContain("set up, not in use \u00b7 14,000 carriers \u00b7 40,000 dockets")
+      expect(spare).toContain("configured, not in use \u00b7 14,000 carriers \u00b7 40,000 dockets")
       expect(await page.locator("#header .badge.demo").count()).toBe(0)
       await leave(shown)
     })
@@ -112,7 +112,7 @@ const describeSource = (world: () => CarrierWorld) =>
     it("of which the server says nothing is said to be unknown", async () => {
       world().served.source = undefined
       const shown = await lookAtCarriers(world())
-      const text = "The server does not say which registry it has."
+      const text = "The status of the registry is unavailable."
       expect(await shown.page.locator(".registry .failure").textContent()).toBe(text)
       await leave(shown)
     })

@@ -34,7 +34,7 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       const shown = await lookAtConsole(world(), { hash: job })
       const { page } = shown
       await open(page, /^Cancel Backup/)
-      await dialog(page).getByRole("button", { name: "Leave it as it is" }).click()
+      await dialog(page).getByRole("button", { name: "Back" }).click()
       await dialog(page).waitFor({ state: "detached" })
       await open(page, /^Cancel Backup/)
       await page.keyboard.press("Escape")
@@ -48,7 +48,7 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       expect(posted()[0]?.key).toMatch(/^[\da-f]{32}$/)
       await expect
         .poll(() => page.locator("#announcement").textContent())
-        .toMatch(/^Cancel Backup .*: taken\.$/)
+        .toMatch(/^Cancel Backup .*: accepted\.$/)
       await leave(shown)
     })
 
@@ -62,10 +62,10 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       const said = dialog(page).getByRole("alert")
       await expect
         .poll(() => said.textContent())
-        .toContain("Its state does not allow this (409). The server said 409.")
+        .toContain("The current state does not allow this (409). The server said 409.")
       served.answers.set(cancel_path, 403)
       await confirm(page, "Cancel")
-      await expect.poll(() => said.textContent()).toContain("This token may not do this (403)")
+      await expect.poll(() => said.textContent()).toContain("Action not allowed (403)")
       served.answers.set(cancel_path, {})
       await confirm(page, "Cancel")
       await dialog(page).waitFor({ state: "detached" })
@@ -107,7 +107,7 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       await open(page, /^Cancel Backup/)
       await confirm(page, "Cancel")
       await sent.promise
-      const leaving = dialog(page).getByRole("button", { name: "Leave it as it is" })
+      const leaving = dialog(page).getByRole("button", { name: "Back" })
       expect(await leaving.isDisabled()).toBe(true)
       await page.keyboard.press("Escape")
       expect(await dialog(page).count()).toBe(1)
@@ -115,8 +115,8 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       await expect
         .poll(() => dialog(page).getByRole("alert").textContent())
         .toBe(
-          "The server cannot do this now (503). The server said 503. " +
-            "Look at its log, then try it again.",
+          "Service unavailable (503). The server said 503. " +
+            "Check the server's log, then try again.",
         )
       await leaving.click()
       await dialog(page).waitFor({ state: "detached" })
@@ -129,7 +129,7 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       const { page } = shown
       await open(page, /^Cancel Backup/)
       await confirm(page, "Cancel")
-      await page.getByRole("heading", { name: "Whose console is this?" }).waitFor()
+      await page.getByRole("heading", { name: "Sign in" }).waitFor()
       expect(await dialog(page).count()).toBe(0)
       expect(await page.evaluate(() => document.activeElement?.id)).toBe("token")
       await leave(shown)
@@ -178,9 +178,7 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       const shown = await lookAtConsole(world(), { hash: job, colorScheme, size: "phone" })
       const { page } = shown
       await open(page, /^Cancel Backup/)
-      expect(await page.evaluate(() => document.activeElement?.textContent)).toBe(
-        "Leave it as it is",
-      )
+      expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Back")
       await confirm(page, "Cancel")
       await dialog(page).getByRole("alert").filter({ hasText: "409" }).waitFor()
       expect([await serious(page), await overflowOf(page)]).toEqual([[], 0])

@@ -9,13 +9,13 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     const { browser, served } = world()
     const shown = await look(browser, served, { path: "/console", hash: "#workers" })
     const { page } = shown
-    await page.getByRole("heading", { name: "Whose console is this?" }).waitFor()
+    await page.getByRole("heading", { name: "Sign in" }).waitFor()
     expect(await page.locator("#sign-in-error").textContent()).toBe("")
     expect(await page.locator("#views").isVisible()).toBe(false)
     await enter(page, "another")
     await expect
       .poll(() => page.locator("#sign-in-error").textContent())
-      .toContain("does not know this token")
+      .toContain("The token is not valid")
     await enter(page)
     await page.locator(".sheet.workers").waitFor()
     expect(page.url()).not.toContain(token)
@@ -27,9 +27,9 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     await page.locator(".sheet.workers").waitFor()
     const other = await page.context().newPage()
     await other.goto(`${served.origin}/console`)
-    await other.getByRole("heading", { name: "Whose console is this?" }).waitFor()
-    await page.getByRole("button", { name: "Forget the token" }).click()
-    await page.getByRole("heading", { name: "Whose console is this?" }).waitFor()
+    await other.getByRole("heading", { name: "Sign in" }).waitFor()
+    await page.getByRole("button", { name: "Sign out" }).click()
+    await page.getByRole("heading", { name: "Sign in" }).waitFor()
     expect(await page.evaluate(() => sessionStorage.length)).toBe(0)
     await leave(shown)
   })
@@ -38,7 +38,7 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     const { browser, served } = world()
     served.is_open = true
     const shown = await look(browser, served, { path: "/console", wait: ".card.log" })
-    expect(await shown.page.getByRole("button", { name: "Forget the token" }).count()).toBe(0)
+    expect(await shown.page.getByRole("button", { name: "Sign out" }).count()).toBe(0)
     await leave(shown)
   })
 
@@ -48,7 +48,9 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     const { page } = shown
     served.answers.set("/v1/admin/workers", 401)
     await page.clock.runFor(5000)
-    await expect.poll(() => page.locator("#sign-in-error").textContent()).toContain("any more")
+    await expect
+      .poll(() => page.locator("#sign-in-error").textContent())
+      .toContain("expired or was revoked")
     await leave(shown)
   })
 
@@ -63,13 +65,13 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     for (const [name, hash] of places.slice(1)) {
       await go(page, hash, ".problem")
       const text = (await page.locator(".problem").first().textContent()) ?? ""
-      expect([name, text]).toEqual([name, expect.stringContaining("may not see this (403)")])
+      expect([name, text]).toEqual([name, expect.stringContaining("Access denied (403)")])
       expect([name, text]).toEqual([name, expect.stringContaining("token issue --name console")])
       expect([name, await page.locator(".empty").count()]).toEqual([name, 0])
     }
     await go(page, "#overview", ".services .card")
     const figures = await page.locator(".services .figures").first().textContent()
-    expect(figures).toContain("not for this token")
+    expect(figures).toContain("access denied")
     expect(await page.locator("#header .status").textContent()).toContain("No live events")
     await leave(shown)
   })
@@ -111,10 +113,10 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     const { page } = shown
     for (const [hash, title] of [
       ["#jobs", "No job yet"],
-      ["#workers", "No worker yet"],
-      ["#protection", "No share to protect"],
-      ["#ring", "No node yet"],
-      ["#audit", "Nothing happened yet"],
+      ["#workers", "No workers"],
+      ["#protection", "No shares"],
+      ["#ring", "No nodes"],
+      ["#audit", "No events"],
       ["#overview", "The log is empty"],
     ] as const) {
       await go(page, hash, `.empty h2:text-is("${title}")`)

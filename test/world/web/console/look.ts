@@ -18,7 +18,7 @@ interface Looked extends BrowserContextOptions {
 
 export const enter = async (page: Page, given = token) => {
   await page.getByLabel("Token", { exact: true }).fill(given)
-  await page.getByRole("button", { name: "Open the console" }).click()
+  await page.getByRole("button", { name: "Sign in" }).click()
 }
 
 /** Opens the console with the token entered, and waits for the view that `hash` names. */

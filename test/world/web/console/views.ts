@@ -44,7 +44,7 @@ const describeJobs = (world: () => ConsoleWorld) =>
       await expect.poll(() => rows.count()).toBe(1)
       await page.getByLabel("Project").fill(uuid(1))
       await page.getByRole("button", { name: "Filter" }).click()
-      await page.getByRole("heading", { name: "No such job" }).waitFor()
+      await page.getByRole("heading", { name: "No matching jobs" }).waitFor()
       const last = served.asked.findLast(({ url }) => url.startsWith("/v1/admin/jobs?"))
       expect(last?.url).toContain(`job_type=target_enroll&project_id=${uuid(1)}`)
       await leave(shown)
@@ -59,7 +59,7 @@ const describeJobs = (world: () => ConsoleWorld) =>
       await state.selectOption("queued")
       await project.fill(uuid(1))
       await page.keyboard.press("Enter")
-      await page.getByRole("heading", { name: "No such job" }).waitFor()
+      await page.getByRole("heading", { name: "No matching jobs" }).waitFor()
       await project.fill("not sent yet")
       await page.clock.runFor(15_000)
       expect(await project.inputValue()).toBe("not sent yet")
@@ -87,7 +87,7 @@ const describeJobs = (world: () => ConsoleWorld) =>
         "JobAdvanced",
         "JobFailed",
       ])
-      await page.getByRole("link", { name: "Travel through its past" }).click()
+      await page.getByRole("link", { name: "View history" }).click()
       await page.locator(".chart .state.lit").waitFor()
       await leave(shown)
     })
@@ -150,7 +150,7 @@ const describeTimeline = (world: () => ConsoleWorld) =>
       expect(new URL(page.url()).hash).toBe("#audit?request_id=request-1000")
       await page.getByLabel("Type").fill("Nothing")
       await page.getByRole("button", { name: "Filter" }).click()
-      await page.getByRole("heading", { name: "Nothing of that kind" }).waitFor()
+      await page.getByRole("heading", { name: "No matching events" }).waitFor()
       await leave(shown)
     })
   })
@@ -170,7 +170,7 @@ const describePast = (world: () => ConsoleWorld) =>
       )
       const changed = page.locator(".fields tr.changed")
       expect(await changed.locator("th").allTextContents()).toEqual([
-        "The state",
+        "State",
         "error.code",
         "error.detail",
         "error",
@@ -182,7 +182,7 @@ const describePast = (world: () => ConsoleWorld) =>
       expect([await lit(), await ways()]).toEqual([["queued"], ["JobQueued"]])
       expect(await page.locator(".causing-event .pairs").textContent()).toContain("request-10")
       expect(await changed.count()).toBe(6)
-      await page.getByRole("button", { name: "After", exact: true }).click()
+      await page.getByRole("button", { name: "Next", exact: true }).click()
       expect(await ways()).toEqual(["JobAssigned"])
       const ins = await page.locator(".fields ins").allTextContents()
       expect(ins).toEqual([`"${uuid(600)}"`, "3"])
@@ -217,19 +217,21 @@ const describePast = (world: () => ConsoleWorld) =>
       const { served } = world()
       const shown = await lookAtConsole(world(), { hash: "#past" })
       const { page } = shown
-      await page.getByRole("heading", { name: "Whose past?" }).waitFor()
-      await page.getByLabel("Id, service.aggregate, or both").fill(uuid(9))
+      await page.getByRole("heading", { name: "Find a resource" }).waitFor()
+      await page.getByLabel("Id, service.aggregate or service.aggregate.id").fill(uuid(9))
       await page.getByRole("button", { name: "Find" }).click()
       await page.locator(".chart .state.lit").waitFor()
       expect(await page.locator(".whose").textContent()).toBe(`share-protection.job.${uuid(9)}`)
       expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Find")
-      await page.getByLabel("Id, service.aggregate, or both").fill("nobody")
+      await page.getByLabel("Id, service.aggregate or service.aggregate.id").fill("nobody")
       await page.getByRole("button", { name: "Find" }).click()
-      await page.getByRole("heading", { name: "Nothing has this id" }).waitFor()
+      await page.getByRole("heading", { name: "No match" }).waitFor()
       const [newest] = served.events
       if (newest === undefined) throw new Error("no event")
       served.events.unshift({ ...newest, position: 1001, id: uuid(10), subject: uuid(10) })
-      await page.getByLabel("Id, service.aggregate, or both").fill("share-protection.job")
+      await page
+        .getByLabel("Id, service.aggregate or service.aggregate.id")
+        .fill("share-protection.job")
       await page.getByRole("button", { name: "Find" }).click()
       await page.locator(".card li").nth(1).waitFor()
       expect(await page.locator(".card li").allTextContents()).toEqual([
@@ -268,19 +270,19 @@ export const describeConsoleViews = (world: () => ConsoleWorld) => {
       "Node node-6 is offline",
       "17 blobs with too few copies",
       "The rollout of agent-2 halted",
-      "1 job failed within a day",
-      `A backup of share ${"\u2026"}0000000702 could not be restored`,
+      "1 job failed in the last 24 hours",
+      `Restore test of share ${"\u2026"}0000000702 failed`,
       "The log is 75% full",
       "Node node-7 is nearly full",
       "Worker worker-604 died 30 min ago",
       "1 share without protection",
       "The read model of blob-storage is behind",
     ])
-    await page.getByRole("link", { name: "1 job failed within a day" }).click()
+    await page.getByRole("link", { name: "1 job failed in the last 24 hours" }).click()
     await expect.poll(() => page.locator(".sheet.jobs tbody tr").count()).toBe(1)
     await go(page, "#overview", ".card.log")
     const carriers = page.locator(".services .card").nth(3)
-    expect(await carriers.textContent()).toContain("Not served by this process")
+    expect(await carriers.textContent()).toContain("Disabled on this server")
     await leave(shown)
   })
 }

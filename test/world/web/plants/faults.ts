@@ -5,19 +5,19 @@ import { choose, lookAtPlants, type PlantWorld } from "./look.ts"
 import { blighted, json, type PlantAnswer, refusing } from "./served.ts"
 
 const faults: ReadonlyArray<readonly [number, error: string, title: string, advice: string]> = [
-  [400, "the form has two files", "does not take this request (400)", "Choose one JPEG or PNG"],
-  [413, "50 megapixels at most", "The image is too large (413)", "Save it smaller"],
-  [415, "it is a GIF", "This file cannot be taken (415)", "Save it as one of these"],
-  [422, "it ends too early", "The image cannot be read (422)", "damaged or cut off"],
-  [500, "the network failed", "The network failed on this image (500)", "has logged"],
-  [503, "64 images wait already", "The server cannot predict now (503)", "Wait a moment"],
-  [502, "no gateway", "The server could not answer (502)", "has logged"],
+  [400, "the form has two files", "The request is invalid (400)", "Choose one JPEG or PNG"],
+  [413, "50 megapixels at most", "The image is too large (413)", "Reduce its size"],
+  [415, "it is a GIF", "Unsupported file type (415)", "Save the image in one of these formats"],
+  [422, "it ends too early", "The image cannot be read (422)", "damaged or incomplete"],
+  [500, "the network failed", "Prediction failed (500)", "server's log"],
+  [503, "64 images wait already", "Prediction unavailable (503)", "Wait a moment"],
+  [502, "no gateway", "The request failed (502)", "server's log"],
 ]
 
 const strange: ReadonlyArray<readonly [name: string, answer: PlantAnswer, title: string]> = [
   ["no answer", (response) => response.destroy(), "The server cannot be reached"],
-  ["a page of a proxy", (response) => response.end("<p>Hi</p>"), "The answer is not a prediction"],
-  ["no prediction", (response) => json(response, 200, {}), "The answer is not a prediction"],
+  ["a page of a proxy", (response) => response.end("<p>Hi</p>"), "Unexpected response"],
+  ["no prediction", (response) => json(response, 200, {}), "Unexpected response"],
 ]
 
 export const describePlantFaults = (world: () => PlantWorld) =>
@@ -35,7 +35,7 @@ export const describePlantFaults = (world: () => PlantWorld) =>
       expect(await first.locator("p").textContent()).toContain(said)
       expect(await first.locator("p").textContent()).toContain(advice)
       served.answer = blighted
-      const again = first.getByRole("button", { name: "Try again" })
+      const again = first.getByRole("button", { name: "Retry" })
       // Retrying the same file would fail again.
       const is_of_file = [413, 415, 422].includes(status)
       expect(await again.count()).toBe(is_of_file ? 0 : 1)
@@ -71,10 +71,13 @@ export const describePlantFaults = (world: () => PlantWorld) =>
       const { page } = shown
       await choose(page, "leaf.jpg")
       await page.locator(".bars").waitFor()
-      const button = page.getByRole("button", { name: "Show where it looks" })
+      const button = page.getByRole("button", { name: "Show heat map" })
       for (const [answer, text] of [
         [refusing(503, "64 images wait."), "64 images wait. Wait a moment"],
-        [((response) => json(response, 200, { prediction: "A" })) satisfies PlantAnswer, "not a"],
+        [
+          ((response) => json(response, 200, { prediction: "A" })) satisfies PlantAnswer,
+          "Unexpected response",
+        ],
         [
           ((response) =>
             json(response, 200, {

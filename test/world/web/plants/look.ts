@@ -63,7 +63,7 @@ export const describePlantLook = (world: () => PlantWorld) => {
       const { page } = shown
       expect(await serious(page)).toEqual([])
       await choose(page, "leaf.jpg")
-      await page.getByRole("button", { name: "Show where it looks" }).click()
+      await page.getByRole("button", { name: "Show heat map" }).click()
       await page.locator("[aria-pressed=true]").waitFor()
       served.answer = refusing(415, "It is neither JPEG nor PNG.")
       await choose(page, "odd.png")
@@ -107,7 +107,7 @@ export const describePlantLook = (world: () => PlantWorld) => {
       await leave(shown)
     })
 
-    it("that is the demo's says plainly that it knows drawn leaves only", async () => {
+    it("that is the demo's has a warning that it was trained on drawn leaves only", async () => {
       const { served } = world()
       served.model = demo_model
       served.answer = (response) =>
@@ -117,7 +117,9 @@ export const describePlantLook = (world: () => PlantWorld) => {
       const shown = await lookAtPlants(world())
       const { page } = shown
       const text = await page.locator(".source .remark").textContent()
-      expect(text).toContain("knows drawn leaves only: what it says of a photo means nothing")
+      expect(text).toContain(
+        "trained on drawn leaves only, so its predictions for photos are meaningless",
+      )
       await choose(page, "leaf.jpg")
       await page.getByRole("heading", { name: "Demo Oak: leaf spot" }).waitFor()
       for (const place of ["#header", ".source", ".leaf h3"]) {
