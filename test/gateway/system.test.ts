@@ -109,7 +109,7 @@ describe("the OpenAPI document", () => {
     expect(operation.security[0]).toEqual({ bearer: ["blobs:write"] })
     expect(paths["/livez"].get.security).toEqual([])
     expect(paths["/metrics"].get.security[0]).toEqual({ bearer: ["admin"] })
-    const statuses = ["200", "400", "401", "403", "413", "415", "429", "500", "503", "504"]
+    const statuses = ["200", "400", "401", "403", "413", "415", "422", "429", "500", "503", "504"]
     expect(Object.keys(operation.responses)).toEqual(statuses)
   })
 

@@ -41,7 +41,7 @@ const stream_texts = {
   connecting: ["waiting", "Connecting\u2026"],
   live: ["good", "Live"],
   lost: ["bad", "Event stream lost; reconnecting"],
-  refused: ["over", "Live events need another role"],
+  refused: ["over", "No live events: access denied"],
 } as const
 
 const drawStatus = () => {

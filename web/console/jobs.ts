@@ -179,8 +179,8 @@ const noJobs = (filters: Filters) =>
     : emptyBox({
         title: "No jobs",
         text:
-          "Workers run jobs, such as backups, restores and the enrollment of targets. The " +
-          "guide covers the steps from a bucket to the first backup. This command starts a test bucket.",
+          "Workers run jobs, such as backups, restores and the enrollment of targets. To try " +
+          "them, start a test bucket with this command, then follow the guide to a first backup.",
         commands: ["npm run almanac -- demo s3"],
       })
 

@@ -19,7 +19,7 @@ describeWithChromium("the console of a running server", () => {
     const { page, complaints } = await newPage()
     page.setDefaultTimeout(minute_ms)
     await page.goto(`${server.url}/console`)
-    expect(await page.locator("#header").getAttribute("data-pages")).toBe("/console")
+    expect(await page.locator("#header").getAttribute("data-pages")).toBe("/console /docs")
     const command = (await page.locator(".command code").first().textContent()) ?? ""
     const [, verb = ""] = command.split("npm run almanac -- ")
     const guide = commandsIn(guideText("guide-console.md"))

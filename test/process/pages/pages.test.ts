@@ -17,7 +17,7 @@ describeWithChromium("the pages of a running server", () => {
       ["/carriers", "/plants"].map((path) => fetch(new URL(path, server().url), { headers })),
     )
     expect([carriers?.status, plants?.status]).toEqual([200, 404])
-    expect(await carriers?.text()).toContain('data-pages="/carriers /console"')
+    expect(await carriers?.text()).toContain('data-pages="/carriers /console /docs"')
   })
 
   it("lead to a search by what they say themselves", { timeout: 3 * minute_ms }, async () => {

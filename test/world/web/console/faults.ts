@@ -112,7 +112,7 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     const shown = await lookAtConsole(world(), { hash: "#jobs" })
     const { page } = shown
     for (const [hash, title] of [
-      ["#jobs", "No job yet"],
+      ["#jobs", "No jobs"],
       ["#workers", "No workers"],
       ["#protection", "No shares"],
       ["#ring", "No nodes"],
