@@ -1,12 +1,13 @@
 /** `almanac <command>`: the command line. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Effect, Exit, Layer, Runtime } from "effect"
-import { CliError, Command } from "effect/cli"
+import { Cause, Console, Effect, Exit, Layer, Runtime } from "effect"
+import { Argument, CliError, Command } from "effect/cli"
 import { logging } from "#adapters/logging.ts"
 import { keepPrivate } from "#adapters/process-privacy.ts"
 import { type CommandName, summaries } from "#cli/client/summaries.ts"
 import { dashboard, operators, share_protection, subscribers } from "#cli/command-groups.ts"
+import { presenter } from "#cli/help.ts"
 import { root } from "#cli/root.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { version } from "#server/program.ts"
@@ -49,6 +50,24 @@ const machine = {
       root.pipe(Command.withSubcommands(await commandGroups(() => true)))
     return completionOf(allCommands)
   },
+  version: async () =>
+    Command.make("version", {}, () => Console.log(`almanac ${version}`)).pipe(
+      Command.withDescription(summaries.version),
+      Command.withExamples([{ command: "almanac version", description: "The installed version" }]),
+    ),
+  // Rewritten by helpArguments; this entry is for the list of commands and for completion.
+  help: async () =>
+    Command.make("help", {
+      command: Argument.String("command").pipe(
+        Argument.withDescription("Command, such as jobs or jobs list"),
+        Argument.variadic(),
+      ),
+    }).pipe(
+      Command.withDescription(summaries.help),
+      Command.withExamples([
+        { command: "almanac help backups create", description: "Its flags and an example" },
+      ]),
+    ),
 }
 const loaders = { ...share_protection, ...operators, ...store, ...others, ...log, ...machine }
 
@@ -77,7 +96,7 @@ const commandGroups = async (isNeeded: IsNeeded) => [
   { group: "BLOBS", commands: await commandsOf<Loaded>(store, isNeeded) },
   { group: "DASHBOARD, CARRIERS, PLANTS", commands: await commandsOf<Loaded>(others, isNeeded) },
   { group: "OPERATORS", commands: await commandsOf<Loaded>(operators, isNeeded) },
-  { group: "THE LOG", commands: await commandsOf<Loaded>(log, isNeeded) },
+  { group: "LOG", commands: await commandsOf<Loaded>(log, isNeeded) },
   { group: "THIS MACHINE", commands: await commandsOf<Loaded>(machine, isNeeded) },
 ]
 
@@ -85,23 +104,51 @@ const commandGroups = async (isNeeded: IsNeeded) => [
 const shows_all = /^--(completions|wizard)\b/
 
 /**
- * The commands for this command line: the first argument, if that is a command. Otherwise all of
+ * The commands for these arguments: the first argument, if that is a command. Otherwise all of
  * them, and only those named in any argument are loaded in full.
  */
-const loadCommands = async () => {
-  const words = process.argv.slice(2)
+const loadCommands = async (words: ReadonlyArray<string>) => {
   const [first = ""] = words
   if (isCommand(first)) return [await loaders[first]()]
   const all = words.some((word) => shows_all.test(word))
   return await commandGroups((name) => all || words.includes(name))
 }
 
+const isHelpFlag = (word: string) => word === "--help" || word === "-h"
+
+/**
+ * Rewrites `help jobs list` to `jobs list --help`. The words after a command without subcommands
+ * are dropped; an unknown command stays, so that it is reported.
+ */
+const helpArguments = (words: ReadonlyArray<string>, tree: Command.Command.Any) => {
+  if (words[0] !== "help" || words.some(isHelpFlag)) return words
+  const path: Array<string> = []
+  let at = tree
+  for (const word of words.slice(1).filter((word) => !word.startsWith("-"))) {
+    const commands = at.subcommands.flatMap(({ commands }) => commands)
+    if (commands.length === 0) break
+    const found = commands.find(({ name, alias }) => name === word || alias === word)
+    if (found === undefined) return [...path, word]
+    path.push(word)
+    at = found
+  }
+  return [...path, "--help"]
+}
+
+/** Runs the command line of this process. */
+const main = Effect.gen(function* () {
+  const words = process.argv.slice(2)
+  const named = words[0] === "help" && !words.some(isHelpFlag) ? words.slice(1) : words
+  const tree = root.pipe(Command.withSubcommands(yield* Effect.promise(() => loadCommands(named))))
+  yield* Command.runWith(tree, { version })(helpArguments(words, tree))
+})
+
 const explain = (cause: Cause.Cause<unknown>) => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.void
   const failed = cause.reasons.find(Cause.isFailReason)
   // A defect is a bug, so log its stack.
   if (failed === undefined) return Effect.logFatal("almanac failed", cause)
-  // The printed help contains the error.
+  // The presenter printed the error.
   if (CliError.isCliError(failed.error)) return Effect.void
   return Effect.sync(() =>
     process.stderr.write(`almanac: ${causeText(failed.error) || failed.error}\n`),
@@ -126,13 +173,13 @@ const teardown: Runtime.Teardown = (exit, onExit) => {
 keepPrivate()
 
 // No top-level await, which the bundle's format does not support (decision 0070).
-Effect.promise(loadCommands).pipe(
-  Effect.flatMap((loaded) => root.pipe(Command.withSubcommands(loaded), Command.run({ version }))),
+main.pipe(
   Effect.tapCause(explain),
   // Standard output is reserved for the command's output.
   Effect.provide(
-    Layer.merge(
+    Layer.mergeAll(
       NodeServices.layer,
+      presenter,
       logging(() => "warning"),
     ),
   ),

@@ -7,7 +7,7 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { accessOf } from "#cli/client/access.ts"
 import { exit_codes } from "#cli/client/exit-code.ts"
-import { failure, isFailure } from "#cli/client/failure.ts"
+import { type ClientFailed, failure, isFailure } from "#cli/client/failure.ts"
 import { httpOf } from "#cli/client/http.ts"
 import { fromJson, type Json } from "#cli/client/json.ts"
 import {
@@ -19,7 +19,7 @@ import {
 } from "#cli/client/operation.ts"
 import { findText } from "#cli/client/private-file.ts"
 import { readAll } from "#cli/client/read-all.ts"
-import { type FlagValue, pairsOf } from "#cli/client/request.ts"
+import { type FlagValue, pairsOf, requireFlags } from "#cli/client/request.ts"
 import { runOperation } from "#cli/client/run.ts"
 import { screen } from "#cli/client/screen.ts"
 import type { Session } from "#cli/client/session.ts"
@@ -35,25 +35,25 @@ const limit_default = 1_000
 /** Flags of every command over HTTP. */
 export const shared = {
   json: Flag.Boolean("json").pipe(
-    Flag.withDescription("JSON, for programs: one document; where it follows, one a line"),
+    Flag.withDescription("Print JSON: one document, or one object per line for a stream"),
     Flag.withDefault(false),
   ),
   fields: Flag.String("fields").pipe(
     Flag.withAlias("o"),
-    Flag.withDescription("Only these fields, with commas: id,status"),
+    Flag.withDescription("Columns to print, separated by commas: id,status"),
     Flag.withDefault(""),
   ),
   quiet: Flag.Boolean("quiet").pipe(
     Flag.withAlias("q"),
-    Flag.withDescription("Only ids, one a line"),
+    Flag.withDescription("Print only ids, one per line"),
     Flag.withDefault(false),
   ),
   profile: Flag.String("profile").pipe(
-    Flag.withDescription("A profile of profiles.toml (or ALMANAC_PROFILE)"),
+    Flag.withDescription("Profile in profiles.toml (or ALMANAC_PROFILE)"),
     Flag.withDefault(""),
   ),
   as: Flag.String("as").pipe(
-    Flag.withDescription("Beside a development server: as this one, tenant_b for example"),
+    Flag.withDescription("Principal of a development server, such as tenant_b"),
     Flag.withDefault(""),
   ),
 }
@@ -67,17 +67,17 @@ export interface Shared {
 }
 
 export const limit = Flag.Int("limit").pipe(
-  Flag.withDescription("At most so many; 0 shows all"),
+  Flag.withDescription("Maximum number of rows; 0 for all (default: 1000)"),
   Flag.filter(
     (count) => count >= 0,
-    () => "0 or more",
+    () => "0 or a positive number",
   ),
   Flag.withDefault(limit_default),
 )
 
 export const wait = Flag.Boolean("wait").pipe(
   Flag.withAlias("w"),
-  Flag.withDescription("Wait for its job, and show how far it is"),
+  Flag.withDescription("Wait for the job and show its progress"),
   Flag.withDefault(false),
 )
 
@@ -85,7 +85,7 @@ export const wait = Flag.Boolean("wait").pipe(
 export const pairs = (name: string, what: string) =>
   Flag.String(name).pipe(
     Flag.withMetavar("name=value"),
-    Flag.withDescription(`${what}; may be repeated`),
+    Flag.withDescription(`${what} (repeatable)`),
     Flag.between(0, repeated_max),
     Flag.mapTryCatch(
       (texts) => pairsOf(texts, name),
@@ -169,18 +169,47 @@ export const withSession = (
     )
   })
 
-/** Runs `work` on each item in turn; shows the results so far even if one fails. */
-export const runEach = async <A>(
-  all: ReadonlyArray<A>,
-  work: (one: A) => Promise<Json>,
+/** Failures after which the remaining items would fail too. */
+const is_last = new Set(["unreachable", "interrupted"])
+
+const namedFailure = (name: string, cause: ClientFailed) =>
+  cause.message.includes(name) || cause.ending === "interrupted"
+    ? cause
+    : failure(cause.ending, `${name}: ${cause.message}`, undefined, cause.retry_after_ms)
+
+/**
+ * Runs `work` on each file or id in turn, even after one fails. Shows the results and prints each
+ * failure; fails at the end with the exit code of the first failure.
+ */
+export const runEach = async (
+  { screen }: Session,
+  all: ReadonlyArray<string>,
+  work: (one: string) => Promise<Json>,
   show: (done: ReadonlyArray<Json>) => void,
 ) => {
   const done: Array<Json> = []
+  const failures: Array<ClientFailed> = []
   try {
-    for (const one of all) done.push(await work(one))
+    for (const one of all) {
+      try {
+        done.push(await work(one))
+      } catch (cause) {
+        if (!isFailure(cause)) throw cause
+        const failed = namedFailure(one, cause)
+        failures.push(failed)
+        if (all.length > 1) screen.err(`almanac: ${failed.message}\n`)
+        if (is_last.has(cause.ending)) break
+      }
+    }
   } finally {
     if (done.length > 0) show(done)
   }
+  const [first] = failures
+  if (first === undefined) return
+  if (all.length === 1) throw first
+  const left = all.length - done.length - failures.length
+  const rest = left === 0 ? "" : `, ${left} not tried`
+  throw failure(first.ending, `${failures.length} of ${all.length} failed${rest}`)
 }
 
 /** Maximum size of standard input in bytes, the same as for a file. */
@@ -199,11 +228,11 @@ const standardInput = async (signal: AbortSignal) => {
 const readBody = async (path: string, signal: AbortSignal): Promise<Json | undefined> => {
   if (path === "") return undefined
   const text = path === "-" ? await standardInput(signal) : (await findText(path))?.text
-  if (text === undefined) throw failure("usage", `${path}: there is no such file`)
+  if (text === undefined) throw failure("usage", `${path} does not exist`)
   try {
     return fromJson(text)
   } catch {
-    throw failure("usage", `--body: ${path === "-" ? "standard input" : path} is no JSON`)
+    throw failure("usage", `--body: ${path === "-" ? "standard input" : path} is not valid JSON`)
   }
 }
 
@@ -221,7 +250,7 @@ const flag = (field: Field): Flag.Flag<Option.Option<FlagValue>> => {
     case "integer":
       return described(Flag.Int(name)).pipe(Flag.optional)
     case "boolean":
-      return described(Flag.Boolean(name), `; --no-${name}: not`).pipe(Flag.optional)
+      return described(Flag.Boolean(name), ` (--no-${name} turns it off)`).pipe(Flag.optional)
     case "list":
       return described(Flag.String(name)).pipe(
         Flag.between(0, repeated_max),
@@ -241,7 +270,7 @@ const recordOf = <A>(names: ReadonlyArray<string>, make: (name: string) => A) =>
 
 const body = Flag.String("body").pipe(
   Flag.withMetavar("file"),
-  Flag.withDescription("A file with the body, - for standard input; flags are laid over it"),
+  Flag.withDescription("File with the JSON body, - for standard input; flags override its members"),
   Flag.withDefault(""),
 )
 
@@ -249,8 +278,8 @@ const operators = ({ for_operators }: Operation) =>
   Flag.Boolean(for_operators?.flag ?? "admin").pipe(
     Flag.withDescription(
       for_operators?.flag === "admin"
-        ? "As an operator, whichever project's it is"
-        : "Of all projects; for operators",
+        ? "Act as an operator, on a job of any project"
+        : "List all projects; requires an operator",
     ),
     Flag.withDefault(false),
   )
@@ -260,6 +289,12 @@ const fieldsOf = ({ query = [], body: fields = [], for_operators }: Operation) =
   ...(for_operators?.query ?? []),
   ...fields,
 ]
+
+/** Runs a check that may throw ClientFailed. */
+const attempt = (check: () => void) =>
+  Effect.try({ try: check, catch: (cause) => cause }).pipe(
+    Effect.catch((cause) => (isFailure(cause) ? Effect.fail(cause) : Effect.die(cause))),
+  )
 
 const withoutOptions = (found: Readonly<Record<string, Option.Option<FlagValue>>>) =>
   Object.fromEntries(
@@ -292,18 +327,23 @@ const operationCommand = (noun: string, operation: Operation) => {
       for_operators_flag: for_operators === undefined ? {} : { operator: operators(operation) },
       shared,
     },
-    ({ at, typed, limited, waited, given, for_operators_flag, shared }) =>
-      withSession(shared, async (session) => {
+    Effect.fn(function* ({ at, typed, limited, waited, given, for_operators_flag, shared }) {
+      const fields = withoutOptions(typed)
+      const is_whole = "body" in given && given.body !== ""
+      // Before the session, which may sign in: nothing is sent for an incomplete command line.
+      if (!is_whole) yield* attempt(() => requireFlags(operation, fields))
+      yield* withSession(shared, async (session) => {
         const input = {
           arguments: at,
-          fields: withoutOptions(typed),
+          fields,
           body: "body" in given ? await readBody(String(given.body), session.signal) : undefined,
           for_operators: "operator" in for_operators_flag && for_operators_flag.operator === true,
           limit: "limit" in limited ? Number(limited.limit) : 0,
           wait: "wait" in waited && waited.wait === true,
         }
         await runOperation(session, operation, input)
-      }),
+      })
+    }),
   ).pipe(
     Command.withDescription(what),
     Command.withExamples([{ command: example(noun, operation), description: what }]),

@@ -4,6 +4,7 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { blobFields, blobs as group, listBlobs } from "#cli/client/blob-storage/blob.ts"
 import { blobId } from "#cli/client/blob-storage/id.ts"
+import { requireColumns } from "#cli/client/columns.ts"
 import { failure } from "#cli/client/failure.ts"
 import { isObject } from "#cli/client/json.ts"
 import { showItems, showOne } from "#cli/client/session.ts"
@@ -37,7 +38,9 @@ const put = Command.make(
   ({ files, policy, labels, shared }) =>
     withSession(shared, async (session) => {
       const { upload } = await import("#cli/client/blob-storage/upload.ts")
+      requireColumns(session.output.fields, ["id", "size", "file", "meta"])
       await runEach(
+        session,
         files,
         (file) => upload(session, { file, policy: Option.getOrUndefined(policy), labels }),
         (stored) => showItems(session, stored, ["id", "size", "file"]),
@@ -70,7 +73,7 @@ const get = Command.make(
       const { download, print } = await import("#cli/client/blob-storage/download.ts")
       const [blob, path] = [blobId(id), Option.getOrElse(file, () => "-")]
       if (path !== "-") return showOne(session, await download(session, blob, path, force))
-      if (session.screen.columns === undefined) return await print(session, blob)
+      if (!session.screen.is_terminal) return await print(session, blob)
       throw failure("usage", "A blob is no text for a terminal: name a file, or redirect it")
     }),
 ).pipe(
@@ -118,10 +121,15 @@ const stat = Command.make(
     withSession(shared, async (session) => {
       const { statOf } = await import("#cli/client/blob-storage/download.ts")
       const statOne = async (id: string) => blobFields(id, await statOf(session, id, scope))
-      await runEach(ids.map(blobId), statOne, (found) => {
-        if (ids.length === 1) showOne(session, found[0] ?? null)
-        else showItems(session, found, ["id", "size", "created_at", "policy", "labels"])
-      })
+      await runEach(
+        session,
+        ids,
+        (id) => statOne(blobId(id)),
+        (found) => {
+          if (ids.length === 1) showOne(session, found[0] ?? null)
+          else showItems(session, found, ["id", "size", "created_at", "policy", "labels"])
+        },
+      )
     }),
 ).pipe(
   Command.withDescription(
@@ -141,10 +149,15 @@ const rm = Command.make(
         const { body } = await http.json({ method: "DELETE", path, need: "blob", signal })
         return { id, ...(isObject(body) ? body : {}) }
       }
-      await runEach(ids.map(blobId), removeOne, (done) => {
-        if (output.json || output.quiet) showItems(session, done, ["id", "deleted"])
-        else session.screen.err(`${done.length} deleted\n`)
-      })
+      await runEach(
+        session,
+        ids,
+        (id) => removeOne(blobId(id)),
+        (done) => {
+          if (output.json || output.quiet) showItems(session, done, ["id", "deleted"])
+          else session.screen.err(`${done.length} deleted\n`)
+        },
+      )
     }),
 ).pipe(
   Command.withAlias("rm"),

@@ -28,6 +28,18 @@ export const formatDuration = (seconds: number) => {
   return hours === 0 ? `${minutes}:${end}` : `${hours}:${pad(minutes)}:${end}`
 }
 
+const minute_s = 60
+const hour_s = 60 * minute_s
+const day_s = 24 * hour_s
+
+/** `12s`, `5m`, `3h`, `12d`: the largest unit, rounded down. */
+export const formatAge = (seconds: number) => {
+  const whole = Math.max(0, Math.floor(seconds))
+  if (whole < minute_s) return `${whole}s`
+  if (whole < hour_s) return `${Math.floor(whole / minute_s)}m`
+  return whole < day_s ? `${Math.floor(whole / hour_s)}h` : `${Math.floor(whole / day_s)}d`
+}
+
 const instant = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/
 const is_bytes = /(^|_)bytes(_|$)|^size$/
 

@@ -4,7 +4,10 @@
  * Flags, tables, help and completion are derived from them, and a test compares them with the
  * OpenAPI document: every operation needs a command, every parameter a flag.
  */
+import type { Json } from "#cli/client/json.ts"
+import type { Session } from "#cli/client/session.ts"
 import type { CommandName } from "#cli/client/summaries.ts"
+import type { Described } from "#schemas/fields.ts"
 
 /** A query parameter or body field, and its flag. */
 export interface Field {
@@ -15,8 +18,8 @@ export interface Field {
   /** Flag name without dashes, if not derived from `name`. */
   readonly flag?: string
   readonly choices?: ReadonlyArray<string>
-  /** Checked by the client before the request. */
-  readonly is_required?: boolean
+  /** Shapes of the API that require it, which the client checks before the request. */
+  readonly required_in?: ReadonlyArray<"A" | "B">
 }
 
 /** Principal of a development server whose token an operation uses. */
@@ -29,6 +32,24 @@ export interface ForOperators {
   readonly path: string
   readonly flag: "all-projects" | "admin"
   readonly query?: ReadonlyArray<Field>
+}
+
+/** Columns that are no members of the API's items. */
+export interface Computed {
+  readonly columns: ReadonlyArray<string>
+  /** The items with these columns added. */
+  readonly add: (
+    session: Session,
+    items: ReadonlyArray<Json>,
+    is_operator: boolean,
+  ) => Promise<ReadonlyArray<Json>>
+}
+
+/** A part of a page: an object as a list of fields, or a table with a title. */
+export interface Section {
+  readonly title?: string
+  readonly items: ReadonlyArray<Json>
+  readonly columns?: ReadonlyArray<string>
 }
 
 export interface Operation {
@@ -48,6 +69,12 @@ export interface Operation {
   readonly is_paged?: boolean
   /** Table columns; a narrow terminal drops the last ones first. */
   readonly columns?: ReadonlyArray<string>
+  /** Schemas of a resource in the response, one per shape: the columns that `-o` may name. */
+  readonly resource?: ReadonlyArray<Described>
+  /** Columns that the client computes for the items of a table. */
+  readonly computed?: Computed
+  /** Tables of a response that is one object with lists in it. */
+  readonly sections?: (body: Json) => ReadonlyArray<Section>
   /** Member of the response that holds the created resource, next to its job. */
   readonly created?: string
   /** Whether it may take minutes: requests NDJSON, so that the server sends keep-alive lines. */
@@ -90,7 +117,7 @@ export const list = field("list")
 /** `name=value`, repeated on the command line. */
 export const map = field("map")
 
-export const needed = { is_required: true } as const
+export const needed = { required_in: ["A", "B"] } as const satisfies More
 
 export const choice = (name: string, what: string, choices: ReadonlyArray<string>, more?: More) =>
   text(name, what, { choices, ...more })

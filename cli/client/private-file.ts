@@ -13,7 +13,8 @@ export interface TextFile {
   readonly is_exposed: boolean
 }
 
-const isMissing = (cause: unknown) =>
+/** Whether a file or a folder in its path does not exist. */
+export const isMissing = (cause: unknown) =>
   cause instanceof Error && "code" in cause && /^(ENOENT|ENOTDIR)$/.test(String(cause.code))
 
 /** The file at `path`; undefined if it does not exist. ClientFailed if it cannot be read. */
@@ -34,11 +35,11 @@ export const findText = async (path: string): Promise<TextFile | undefined> => {
 /** The token in the file at `path`. ClientFailed if other users can read it. */
 export const readToken = async (path: string) => {
   const found = await findText(path)
-  if (found === undefined) throw failure("usage", `${path}: there is no such file`)
+  if (found === undefined) throw failure("usage", `${path} does not exist`)
   if (found.is_exposed) throw tooPermissive(path)
   return found.text.trim()
 }
 
 /** The failure for a file with secrets that other users can read. */
 export const tooPermissive = (path: string) =>
-  failure("usage", `${path} holds secrets, and others may read it`, `chmod 600 ${path}`)
+  failure("usage", `${path} holds a secret, but other users can read it`, `chmod 600 ${path}`)

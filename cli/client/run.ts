@@ -1,11 +1,13 @@
 /** Runs one operation, from the parsed command line to the output. */
+import { requireColumns } from "#cli/client/columns.ts"
 import { failure, isFailure } from "#cli/client/failure.ts"
+import { columnsOf } from "#cli/client/fields.ts"
 import { printable } from "#cli/client/format.ts"
 import { jsonBody } from "#cli/client/http.ts"
 import { isList, isObject, type Json, memberAt, textAt } from "#cli/client/json.ts"
 import { needOf, type Operation } from "#cli/client/operation.ts"
 import { addressOf, type Input, pathOf, type Request, requestOf } from "#cli/client/request.ts"
-import { listing, type Session, showOne } from "#cli/client/session.ts"
+import { listing, type Session, showOne, showSections } from "#cli/client/session.ts"
 import { resolveNames } from "#cli/client/share-protection/name.ts"
 import { jobIn, watchJob } from "#cli/client/share-protection/watch.ts"
 
@@ -64,8 +66,9 @@ const pages = ({ http, signal }: Session, operation: Operation, request: Request
 const showList = async (session: Session, operation: Operation, input: RunInput) => {
   const request = requestOf(operation, input)
   const { screen, signal } = session
-  const { items: name = "items", columns = ["id"], is_paged = false } = operation
+  const { items: name = "items", columns = ["id"], is_paged = false, computed } = operation
   const limit = input.limit === 0 ? Number.POSITIVE_INFINITY : input.limit
+  const is_table = !session.output.json && !session.output.quiet
   const output = listing(session, columns)
   const next = pages(session, operation, request)
   let count = 0
@@ -78,15 +81,16 @@ const showList = async (session: Session, operation: Operation, input: RunInput)
     if (found === undefined) return showOne(session, answer)
     const items = found.slice(0, limit - count)
     count += items.length
-    output.add(items)
+    const is_operator = needOf({ path: request.path }) === "admin"
+    const rows = is_table ? await computed?.add(session, items, is_operator) : undefined
+    output.add(rows ?? items)
     // Backpressure: a list may be larger than memory, so wait for the reader.
     await screen.drained(signal)
     marker = is_paged ? markerIn(answer) : undefined
     is_cut = found.length > items.length
   } while (marker !== undefined && count < limit)
   output.end()
-  const is_table = !session.output.json && !session.output.quiet
-  if (marker !== undefined || is_cut) screen.err(`There are more: --limit 0 shows all.\n`)
+  if (marker !== undefined || is_cut) screen.err("More exist: --limit 0 shows all.\n")
   else if (count === 0 && is_table) screen.err("None.\n")
 }
 
@@ -134,8 +138,25 @@ const mergedOverCurrent = async (
   return { ...input, body: { ...Object.fromEntries(known), ...body } }
 }
 
+/**
+ * Checks the requested columns before anything is sent, if the operation declares its resource.
+ * Returns whether the response needs no other check: after a change, an error about the output would
+ * hide that the change was made.
+ */
+const checkColumns = ({ output }: Session, operation: Operation) => {
+  const { resource, created, computed, method } = operation
+  const is_whole = output.json && created !== undefined
+  if (resource === undefined || is_whole) return method !== "GET"
+  const extra = output.json ? [] : (computed?.columns ?? [])
+  if (output.fields !== undefined) {
+    requireColumns(output.fields, [...columnsOf(resource), ...extra])
+  }
+  return true
+}
+
 /** Runs the operation and shows the result. ClientFailed if the server or its job fails. */
 export const runOperation = async (session: Session, operation: Operation, typed: RunInput) => {
+  const is_checked = checkColumns(session, operation)
   const input = await mergedOverCurrent(
     session,
     operation,
@@ -160,6 +181,7 @@ export const runOperation = async (session: Session, operation: Operation, typed
     return showOne(
       session,
       await finishedResource(session, operation, is_operator, answer.body, job_id),
+      is_checked,
     )
   }
   if (answer.body === null) {
@@ -168,11 +190,14 @@ export const runOperation = async (session: Session, operation: Operation, typed
     }
     return
   }
-  const { created: made } = operation
+  const { created: made, sections } = operation
+  if (sections !== undefined && !output.json && !output.quiet && output.fields === undefined) {
+    return showSections(session, sections(answer.body))
+  }
   const resource = made === undefined ? undefined : memberAt(answer.body, made)
-  showOne(session, output.json || !isObject(resource) ? answer.body : resource)
+  showOne(session, output.json || !isObject(resource) ? answer.body : resource, is_checked)
   const is_job_itself = textAt(answer.body, "job_type") !== undefined
   if (job_id !== undefined && !is_job_itself && !output.json && !output.quiet) {
-    screen.err(`Its job: almanac jobs watch ${job_id}\n`)
+    screen.err(`Watch its job: almanac jobs watch ${job_id}\n`)
   }
 }

@@ -7,8 +7,10 @@ export interface Screen {
   readonly err: (text: string) => void
   /** Waits until the buffer of standard output has drained. */
   readonly drained: (signal: AbortSignal) => Promise<void>
-  /** Columns of standard output; undefined without a terminal. */
+  /** Columns of standard output, or COLUMNS; undefined without both. */
   readonly columns: number | undefined
+  /** Whether standard output is a terminal. */
+  readonly is_terminal: boolean
   /** Columns of standard error; undefined without a terminal. */
   readonly err_columns: number | undefined
   readonly has_colours: boolean
@@ -20,9 +22,15 @@ const columns_default = 80
 const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream) =>
   isTTY === true ? columns || columns_default : undefined
 
+/** The width that COLUMNS requests; undefined if it is unset or not a positive number. */
+const requestedColumns = ({ COLUMNS = "" }: NodeJS.ProcessEnv) =>
+  /^[1-9]\d{0,3}$/.test(COLUMNS) ? Number(COLUMNS) : undefined
+
 /** This process's screen. Source: no-color.org; TERM=dumb has no colours. */
 export const screen = (env: NodeJS.ProcessEnv = process.env): Screen => {
-  const columns = columnsOf(process.stdout)
+  const requested = requestedColumns(env)
+  const is_terminal = process.stdout.isTTY === true
+  const err_columns = columnsOf(process.stderr)
   const is_plain = (env.NO_COLOR ?? "") !== "" || env.TERM === "dumb"
   return {
     out: (text) => void process.stdout.write(text),
@@ -30,9 +38,10 @@ export const screen = (env: NodeJS.ProcessEnv = process.env): Screen => {
     drained: async (signal) => {
       if (process.stdout.writableNeedDrain) await once(process.stdout, "drain", { signal })
     },
-    columns,
-    err_columns: columnsOf(process.stderr),
-    has_colours: columns !== undefined && !is_plain,
+    columns: requested ?? columnsOf(process.stdout),
+    is_terminal,
+    err_columns: err_columns === undefined ? undefined : (requested ?? err_columns),
+    has_colours: is_terminal && !is_plain,
   }
 }
 

@@ -1,7 +1,8 @@
 /** Tables and field lists that fit the terminal. */
 
+import { flat } from "#cli/client/columns.ts"
 import { formatValue, plain } from "#cli/client/format.ts"
-import { isObject, type Json, type JsonObject, memberAt } from "#cli/client/json.ts"
+import { isList, isObject, type Json, type JsonObject, memberAt } from "#cli/client/json.ts"
 import { coloured, colourOf, type Screen } from "#cli/client/screen.ts"
 
 const gap = "  "
@@ -9,8 +10,12 @@ const gap = "  "
 /** Minimum width of a shrunk column, in characters; below it, the last column is dropped. */
 const column_chars_min = 18
 
+/** Columns of words that are readable with fewer characters. */
+const short_chars_min = 10
+const is_short = /^(job_type|type|state|status|target|actor)$/
+
 /** Columns that are never truncated, because people copy them: ids, hashes and times. */
-const is_uncut = /^(id|.*_id|checksum|hash|subject|at|.*_at|last_tick)$/
+const is_uncut = /^(id|.*_id|checksum|hash|subject|at|.*_at|last_tick|age|position)$/
 
 /** Characters that take two cells, as most terminals show them. */
 const is_wide = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]/u
@@ -52,17 +57,18 @@ const layout = (
   if (columns === undefined || totalWidth(natural) <= columns) return natural
   // Shrink the widest truncatable column first, down to the minimum.
   const widths = [...natural]
+  const min = names.map((name) => (is_short.test(name) ? short_chars_min : column_chars_min))
   const can_shrink = names.map(
-    (name, i) => !is_uncut.test(name) && (natural[i] ?? 0) > column_chars_min,
+    (name, i) => !is_uncut.test(name) && (natural[i] ?? 0) > (min[i] ?? 0),
   )
-  const floor = widths.map((width, i) => (can_shrink[i] ? column_chars_min : width))
+  const floor = widths.map((width, i) => (can_shrink[i] ? (min[i] ?? width) : width))
   if (totalWidth(floor) > columns && names.length > 1) {
     return layout(names.slice(0, -1), natural.slice(0, -1), columns)
   }
   while (totalWidth(widths) > columns) {
     const widest = widths.reduce(
       (best, width, i) =>
-        can_shrink[i] && width > Math.max(column_chars_min, widths[best] ?? 0) ? i : best,
+        can_shrink[i] && width > Math.max(min[i] ?? 0, widths[best] ?? 0) ? i : best,
       can_shrink.indexOf(true),
     )
     if (widest < 0 || (widths[widest] ?? 0) <= 1) break
@@ -71,9 +77,21 @@ const layout = (
   return widths
 }
 
-/** Column header; on a terminal without units, which the values show. */
+/** Titles of columns whose name in the API is an abbreviation. */
+const titles: Readonly<Record<string, string>> = {
+  ts: "date",
+  z: "z score",
+  avg_z: "z score",
+  obs_count: "values",
+  schedule_repr: "schedule",
+  return_30d: "30-day return",
+  mcNumber: "MC number",
+}
+
+/** Column header; on a terminal in words and without units, which the values show. */
 const headOf = (name: string, screen: Screen) => {
-  const short = screen.columns === undefined ? name : name.replace(/(?<=\w)_(at|bytes)$/, "")
+  const words = (titles[name] ?? name).replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ")
+  const short = screen.columns === undefined ? name : words.replace(/(?<=\w)_(at|bytes)$/, "")
   return short.replaceAll(/[_.]/g, " ").toUpperCase()
 }
 
@@ -134,15 +152,20 @@ export const table = (
   }
 }
 
-/** Flattens nested objects into paths; a list of objects stays a value. */
-const flat = (object: JsonObject, before = ""): ReadonlyArray<readonly [string, Json]> =>
-  Object.entries(object).flatMap(([name, value]) =>
-    isObject(value) && Object.keys(value).length > 0
-      ? flat(value, `${before}${name}.`)
-      : [[`${before}${name}`, value] as const],
-  )
+/** Whether the value is a list of objects, which a page shows as a table of its own. */
+const isRows = (value: Json): value is ReadonlyArray<JsonObject> =>
+  isList(value) && value.length > 0 && value.every(isObject)
 
-/** One object: one line per field, or per requested field. */
+const rowsTable = (name: string, rows: ReadonlyArray<JsonObject>, screen: Screen) => {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))]
+  const { head, rowsOf } = table(rows, columns, screen)
+  return `\n${coloured(screen, name, "grey")}\n${head}${rowsOf(rows)}`
+}
+
+/**
+ * One object: one line per field, or per requested field. On a terminal a list of objects is a
+ * table after the fields, and other lists are truncated.
+ */
 export const fieldList = (
   object: JsonObject,
   names: ReadonlyArray<string> | undefined,
@@ -150,13 +173,18 @@ export const fieldList = (
 ) => {
   const all = flat(object)
   const rows = names?.map((name) => [name, memberAt(object, name) ?? null] as const) ?? all
-  const width = Math.max(0, ...rows.map(([name]) => name.length))
-  return rows
-    .map(([name, value]) => {
-      const last = name.split(".").at(-1) ?? name
-      const text = screen.columns === undefined ? plain(value) : formatValue(last, value)
-      const label = coloured(screen, name.padEnd(width), "grey")
-      return `${label}${gap}${coloured(screen, text, colourOf(text))}\n`
-    })
-    .join("")
+  const { columns } = screen
+  const inner = columns === undefined ? [] : rows.filter(([, value]) => isRows(value))
+  const lines = rows.filter((row) => !inner.includes(row))
+  const width = Math.max(0, ...lines.map(([name]) => name.length))
+  const text = lines.map(([name, value]) => {
+    const last = name.split(".").at(-1) ?? name
+    const whole = columns === undefined ? plain(value) : formatValue(last, value)
+    const room = Math.max(1, (columns ?? 0) - width - gap.length)
+    const shown = columns !== undefined && isList(value) ? truncated(whole, room) : whole
+    const label = coloured(screen, name.padEnd(width), "grey")
+    return `${label}${gap}${coloured(screen, shown, colourOf(shown))}\n`
+  })
+  const tables = inner.map(([name, value]) => (isRows(value) ? rowsTable(name, value, screen) : ""))
+  return [...text, ...tables].join("")
 }

@@ -22,6 +22,7 @@ export const predict = Command.make(
     withSession(shared, async (session) => {
       if (files.length === 0) return showOne(session, await model(session))
       await runEach(
+        session,
         files,
         (file) => predictOne(session, file, Option.getOrUndefined(top_k)),
         (found) => showItems(session, found, ["file", "prediction", "predictions"]),

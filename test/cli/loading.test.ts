@@ -32,10 +32,11 @@ const startsWith =
 describe("what a command line loads", { timeout: 30_000 }, () => {
   it("is no command for the help of all of them", () => {
     const { stdout, paths } = loadedBy("--help")
-    assert.include(stdout, "Buckets that backups go into")
+    assert.include(stdout, "S3 buckets that hold backups")
     const own = paths.filter(startsWith("cli/", "server/", "gateway/", "actors/"))
     assert.sameMembers(own, [
       "cli/command-groups.ts",
+      "cli/help.ts",
       "cli/root.ts",
       "cli/client/summaries.ts",
       "server/program.ts",

@@ -8,6 +8,7 @@ import { hexOf } from "#cli/client/blob-storage/id.ts"
 import { failure } from "#cli/client/failure.ts"
 import { printable } from "#cli/client/format.ts"
 import { isObject, type Json, memberAt, textAt } from "#cli/client/json.ts"
+import { isMissing } from "#cli/client/private-file.ts"
 import { progressOn, transfer_quiet_ms } from "#cli/client/progress.ts"
 import { addressOf, type Pairs } from "#cli/client/request.ts"
 import type { Session } from "#cli/client/session.ts"
@@ -21,9 +22,10 @@ export interface Upload {
 
 const sizeOf = async (file: string) => {
   const found = await stat(file).catch((cause: Error) => {
+    if (isMissing(cause)) throw failure("usage", `${file} does not exist`)
     throw unreadable(file, cause.message)
   })
-  if (found.isDirectory()) throw failure("usage", `${file} is a folder: name files`)
+  if (found.isDirectory()) throw failure("usage", `${file} is a folder; only files can be stored`)
   // Pipes and devices have no size, and files in /proc report 0.
   return found.isFile() && found.size > 0 ? found.size : undefined
 }
@@ -65,7 +67,7 @@ const hashedSource = ({ file, label, total }: UploadSource, session: Session) =>
     },
     flush: (next) => {
       const is_whole = total === undefined || done === total
-      next(is_whole ? null : unreadable(file, "it became shorter meanwhile"))
+      next(is_whole ? null : unreadable(file, "it shrank during the upload"))
     },
     destroy: (cause, next) => {
       source.destroy()
@@ -117,12 +119,12 @@ export const upload = async (session: Session, options: Upload): Promise<Json> =
   })
   const id = hexOf(memberAt(stored, "id"))
   if (textAt(stored, "meta.checksum") !== checksum()) {
-    const what = `${label}: the server stored other bytes than were sent`
-    throw failure("damaged", what, `almanac blobs rm ${id}, and send it again`)
+    const what = `${label}: the checksum of the stored blob differs from that of the sent bytes`
+    throw failure("damaged", what, `almanac blobs rm ${id}, then upload it again`)
   }
   const meta = memberAt(stored, "meta") ?? null
   if (!hasLabels(meta, labels)) {
-    session.screen.err(`${label} was stored before, and its labels stay as they were.\n`)
+    session.screen.err(`${label}: the blob already exists; its labels are unchanged.\n`)
   }
   return { id, size: memberAt(stored, "size") ?? null, meta, file }
 }

@@ -5,6 +5,7 @@ import { basename } from "node:path"
 import { failure, isFailure } from "#cli/client/failure.ts"
 import { isObject, type Json } from "#cli/client/json.ts"
 import type { CommandGroup } from "#cli/client/operation.ts"
+import { isMissing } from "#cli/client/private-file.ts"
 import { readAll } from "#cli/client/read-all.ts"
 import type { Session } from "#cli/client/session.ts"
 
@@ -30,11 +31,12 @@ const bytesOf = async (file: string) => {
     return await readAll(createReadStream(file), image_bytes_max, unreadable)
   } catch (cause) {
     if (isFailure(cause)) throw cause
+    if (isMissing(cause)) throw failure("usage", `${file} does not exist`)
     throw unreadable(cause instanceof Error ? cause.message : String(cause))
   }
 }
 
-/** The prediction for one image, which is read into memory. */
+/** The prediction for one image, which is read into memory. Errors do not name the file. */
 export const predictOne = async (
   { http, signal }: Session,
   file: string,
@@ -54,11 +56,7 @@ export const predictOne = async (
     body: new Uint8Array(await encoded.arrayBuffer()),
     headers: { "content-type": encoded.headers.get("content-type") ?? "" },
   } as const
-  const { body } = await http.json(request).catch((cause: unknown) => {
-    throw isFailure(cause) && cause.ending === "refused"
-      ? failure(cause.ending, `${file}: ${cause.message}`)
-      : cause
-  })
+  const { body } = await http.json(request)
   return { file, ...(isObject(body) ? body : {}) }
 }
 

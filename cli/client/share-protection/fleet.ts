@@ -2,9 +2,11 @@
 import { fieldsOf } from "#cli/client/fields.ts"
 import { type CommandGroup, choice, text } from "#cli/client/operation.ts"
 import { DomainSettings } from "#schemas/share-protection/domain.ts"
-import { NewRollout } from "#schemas/share-protection/rollout.ts"
+import { NewRollout, Rollout } from "#schemas/share-protection/rollout.ts"
+import { CoverageEntry, Usage } from "#schemas/share-protection/views/usage.ts"
+import { Worker, WorkerState } from "#schemas/share-protection/worker.ts"
 
-const worker_states = ["booting", "ready", "draining", "retiring", "retired", "dead"]
+const as_of = text("as_of", "State at this time (2026-11-20T12:00:00Z)")
 
 export const workers: CommandGroup = {
   name: "workers",
@@ -16,7 +18,8 @@ export const workers: CommandGroup = {
       path: "/v1/admin/workers",
       items: "workers",
       is_paged: true,
-      what: "The workers",
+      what: "List the workers",
+      resource: [Worker],
       columns: [
         "id",
         "hostname",
@@ -28,21 +31,21 @@ export const workers: CommandGroup = {
         "engine_version",
       ],
       query: [
-        choice("state", "Only workers in this state", worker_states),
-        text("image_version", "Only those of this image"),
+        choice("state", "Only workers in this state", WorkerState.literals),
+        text("image_version", "Only workers of this image"),
       ],
     },
     {
       command: "drain",
       method: "POST",
       path: "/v1/admin/workers/{id}/drain",
-      what: "Give it no more jobs; those that run go on",
+      what: "Stop giving jobs to a worker; its running jobs continue",
     },
     {
       command: "retire",
       method: "POST",
       path: "/v1/admin/workers/{id}/retire",
-      what: "End a worker that was drained",
+      what: "End a drained worker",
     },
   ],
 }
@@ -55,7 +58,8 @@ export const rollouts: CommandGroup = {
       alias: "ls",
       method: "GET",
       path: "/v1/admin/rollouts",
-      what: "The rollouts",
+      what: "List the rollouts",
+      resource: [Rollout],
       items: "rollouts",
       is_paged: true,
       columns: [
@@ -68,12 +72,19 @@ export const rollouts: CommandGroup = {
         "reason",
       ],
     },
-    { command: "show", method: "GET", path: "/v1/admin/rollouts/{id}", what: "One rollout" },
+    {
+      command: "show",
+      method: "GET",
+      path: "/v1/admin/rollouts/{id}",
+      what: "Show one rollout",
+      resource: [Rollout],
+    },
     {
       command: "create",
       method: "POST",
       path: "/v1/admin/rollouts",
-      what: "Bring an image to the workers of these domains, the canary first",
+      what: "Roll out a worker image to these domains, the canary first",
+      resource: [Rollout],
       example: "almanac rollouts create --image worker-2 --domain-id CANARY --domain-id REST",
       body: fieldsOf(NewRollout),
     },
@@ -87,13 +98,13 @@ export const domains: CommandGroup = {
       command: "show",
       method: "GET",
       path: "/v1/admin/domains/{domain_id}",
-      what: "What is set for the domain",
+      what: "Show the settings of a domain",
     },
     {
       command: "update",
       method: "PATCH",
       path: "/v1/admin/domains/{domain_id}",
-      what: "Set it; applied at the next reconciliation",
+      what: "Change the settings of a domain, from the next reconciliation on",
       body: fieldsOf(DomainSettings),
     },
   ],
@@ -107,7 +118,8 @@ export const coverage: CommandGroup = {
       alias: "ls",
       method: "GET",
       path: "/v1/admin/coverage",
-      what: "Every share, protected or not",
+      what: "List all shares and whether they are protected",
+      resource: [CoverageEntry],
       items: "coverage",
       columns: [
         "share_id",
@@ -118,10 +130,7 @@ export const coverage: CommandGroup = {
         "policy_id",
         "target_id",
       ],
-      query: [
-        text("project_id", "Only this project's"),
-        text("as_of", "As it was then (2026-11-20T12:00:00Z)"),
-      ],
+      query: [text("project_id", "Only shares of this project"), as_of],
     },
   ],
 }
@@ -129,18 +138,23 @@ export const coverage: CommandGroup = {
 export const scheduling: CommandGroup = {
   name: "scheduling",
   operations: [
-    { command: "show", method: "GET", path: "/v1/admin/scheduling", what: "Whether it is paused" },
+    {
+      command: "show",
+      method: "GET",
+      path: "/v1/admin/scheduling",
+      what: "Show whether scheduling is paused",
+    },
     {
       command: "pause",
       method: "POST",
       path: "/v1/admin/scheduling/pause",
-      what: "Take no tick until it is resumed",
+      what: "Start no scheduled backup until scheduling is resumed",
     },
     {
       command: "resume",
       method: "POST",
       path: "/v1/admin/scheduling/resume",
-      what: "Take ticks again",
+      what: "Resume scheduled backups",
     },
   ],
 }
@@ -152,13 +166,13 @@ export const reconciliation: CommandGroup = {
       command: "show",
       method: "GET",
       path: "/v1/admin/reconciliation",
-      what: "When it ran, and what had drifted",
+      what: "Show the last reconciliation and the drift that it found",
     },
     {
       command: "trigger",
       method: "POST",
       path: "/v1/admin/reconciliation/trigger",
-      what: "Run it now",
+      what: "Run the reconciliation now",
     },
   ],
 }
@@ -170,8 +184,9 @@ export const usage: CommandGroup = {
       command: "show",
       method: "GET",
       path: "/v1/usage",
-      what: "Shares, backups and bytes",
-      query: [text("as_of", "As it was then (2026-11-20T12:00:00Z)")],
+      what: "Show the shares, backups and stored bytes of the project",
+      resource: [Usage],
+      query: [as_of],
     },
   ],
 }
@@ -184,19 +199,19 @@ export const service: CommandGroup = {
       method: "GET",
       path: "/v1/service_info",
       need: "none",
-      what: "The service user, for making trusts",
+      what: "Show the service user, which trusts name as trustee",
     },
     {
       command: "version",
       method: "GET",
       path: "/v1/",
-      what: "The version document",
+      what: "Show the versions of the API",
     },
     {
       command: "health",
       method: "GET",
       path: "/v1/admin/system/health",
-      what: "Whether the conductor is healthy; for operators",
+      what: "Show the health of the conductor; requires an operator",
     },
   ],
 }

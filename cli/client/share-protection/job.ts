@@ -1,28 +1,10 @@
 /** `almanac jobs`: long-running operations. Source: document 2 §2, §3, §4. */
 import { type CommandGroup, choice, text } from "#cli/client/operation.ts"
+import { job_columns } from "#cli/client/share-protection/job-columns.ts"
+import { JobState, JobType } from "#schemas/share-protection/job.ts"
+import { Job } from "#schemas/share-protection/views/job.ts"
 
-const states = [
-  "queued",
-  "provisioning_network",
-  "provisioning_source",
-  "connecting_repository",
-  "transferring",
-  "finalizing",
-  "releasing",
-  "available",
-  "error",
-]
-
-const types = [
-  "backup",
-  "restore",
-  "target_enroll",
-  "retention",
-  "maintenance",
-  "repo_format_upgrade",
-  "undelete",
-  "restore_test",
-]
+const resource = [Job]
 
 export const jobs: CommandGroup = {
   name: "jobs",
@@ -34,36 +16,43 @@ export const jobs: CommandGroup = {
       path: "/v1/jobs",
       items: "jobs",
       is_paged: true,
-      what: "The jobs of the project, newest first",
+      what: "List the jobs of the project, newest first",
+      resource,
+      computed: job_columns,
       columns: [
         "id",
         "job_type",
         "state",
+        "age",
+        "target",
         "progress",
-        "created_at",
         "bytes_done",
         "bytes_total",
         "attempt",
         "error_category",
+        "created_at",
         "resource_id",
+        "target_id",
       ],
+      example: "almanac jobs list --state error --limit 20",
       query: [
-        choice("state", "Only jobs in this state", states),
-        choice("job_type", "Only jobs of this type", types, { flag: "type" }),
-        text("resource_id", "Only those of this target, backup or restore"),
-        text("target_id", "Only those of this target"),
+        choice("state", "Only jobs in this state", JobState.literals),
+        choice("job_type", "Only jobs of this type", JobType.literals, { flag: "type" }),
+        text("resource_id", "Only jobs of this target, backup or restore, by its ID"),
+        text("target_id", "Only jobs of this target, by ID or name"),
       ],
       for_operators: {
         path: "/v1/admin/jobs",
         flag: "all-projects",
-        query: [text("project_id", "Only this project's (with --all-projects)")],
+        query: [text("project_id", "Only jobs of this project (with --all-projects)")],
       },
     },
     {
       command: "show",
       method: "GET",
       path: "/v1/jobs/{id}",
-      what: "One job",
+      what: "Show one job",
+      resource,
       has_job: true,
       for_operators: { path: "/v1/admin/jobs/{id}", flag: "admin" },
     },
@@ -71,7 +60,8 @@ export const jobs: CommandGroup = {
       command: "cancel",
       method: "POST",
       path: "/v1/jobs/{id}/cancel",
-      what: "Stop a job",
+      what: "Cancel a job",
+      resource,
       for_operators: { path: "/v1/admin/jobs/{id}/cancel", flag: "admin" },
     },
     {
@@ -79,7 +69,8 @@ export const jobs: CommandGroup = {
       method: "POST",
       path: "/v1/admin/jobs/{id}/retry",
       has_job: true,
-      what: "Try a job once more that ended in error; for operators",
+      what: "Retry a job that ended in error; requires an operator",
+      resource,
     },
   ],
 }

@@ -5,10 +5,13 @@ import {
   NewPolicyA,
   NewPolicyB,
   NewRetentionPreview,
+  PolicyA,
+  PolicyB,
   PolicyChanges,
 } from "#schemas/share-protection/views/policy.ts"
 
-const as_of = text("as_of", "As it was then (2026-11-20T12:00:00Z)")
+const as_of = text("as_of", "State at this time (2026-11-20T12:00:00Z)")
+const resource = [PolicyA, PolicyB]
 
 export const policies: CommandGroup = {
   name: "policies",
@@ -20,11 +23,12 @@ export const policies: CommandGroup = {
       path: "/v1/policies",
       items: "policies",
       is_paged: true,
-      what: "The policies of the project",
+      what: "List the policies of the project",
+      resource,
       columns: ["id", "name", "enabled", "schedule", "share_id", "last_tick", "timezone"],
       query: [
-        text("share_id", "Only this share's"),
-        text("target_id", "Only those of this target"),
+        text("share_id", "Only policies of this share, by its ID"),
+        text("target_id", "Only policies of this target, by ID or name"),
         as_of,
       ],
     },
@@ -33,13 +37,15 @@ export const policies: CommandGroup = {
       method: "GET",
       path: "/v1/policies/{id}",
       query: [as_of],
-      what: "One policy",
+      what: "Show one policy",
+      resource,
     },
     {
       command: "create",
       method: "POST",
       path: "/v1/policies",
-      what: "Bind a share to a target, with a schedule",
+      what: "Create a policy: back up a share to a target on a schedule",
+      resource,
       example:
         "almanac policies create --name nightly --share-id ID --target-id ID " +
         "--schedule '15 3 * * *' --keep-daily 7",
@@ -50,6 +56,8 @@ export const policies: CommandGroup = {
       method: "PATCH",
       path: "/v1/policies/{id}",
       what: "Change a policy",
+      resource,
+      example: "almanac policies update ID --keep-daily 14",
       body: fieldsOf(PolicyChanges),
     },
     {
@@ -57,15 +65,15 @@ export const policies: CommandGroup = {
       alias: "rm",
       method: "DELETE",
       path: "/v1/policies/{id}",
-      what: "Delete a policy; its backups stay",
-      done: "deleted",
+      what: "Delete a policy; its backups are kept",
+      done: "Policy deleted.",
     },
     {
       command: "preview",
       method: "POST",
       path: "/v1/policies/{id}/retention-preview",
       base_path: "/v1/policies/{id}",
-      what: "What the retention would keep and expire with these rules; nothing is done",
+      what: "List what these retention rules would keep and expire; changes nothing",
       example: "almanac policies preview ID --keep-daily 3",
       body: fieldsOf(NewRetentionPreview),
     },

@@ -1,7 +1,9 @@
 /** `almanac restores`: restores of backups into shares. Source: document 2 §2, §4. */
 import { fieldsOf } from "#cli/client/fields.ts"
 import { type CommandGroup, text } from "#cli/client/operation.ts"
-import { NewRestore } from "#schemas/share-protection/views/restore.ts"
+import { NewRestore, Restore } from "#schemas/share-protection/views/restore.ts"
+
+const resource = [Restore]
 
 export const restores: CommandGroup = {
   name: "restores",
@@ -13,11 +15,18 @@ export const restores: CommandGroup = {
       path: "/v1/restores",
       items: "restores",
       is_paged: true,
-      what: "The restores of the project",
+      what: "List the restores of the project",
+      resource,
       columns: ["id", "status", "mode", "bytes", "created_at", "backup_id", "new_share_id"],
-      query: [text("backup_id", "Only those of this backup")],
+      query: [text("backup_id", "Only restores of this backup, by its ID")],
     },
-    { command: "show", method: "GET", path: "/v1/restores/{id}", what: "One restore" },
+    {
+      command: "show",
+      method: "GET",
+      path: "/v1/restores/{id}",
+      what: "Show one restore",
+      resource,
+    },
     {
       command: "create",
       method: "POST",
@@ -25,6 +34,7 @@ export const restores: CommandGroup = {
       created: "restore",
       has_job: true,
       what: "Restore a backup into a new share, or in place",
+      resource,
       example: "almanac restores create --backup-id ID --sub-path /reports --wait",
       body: fieldsOf(NewRestore),
     },

@@ -1,6 +1,7 @@
 /** `almanac templates`: templates for targets. Source: document 2 §2, Shape B. */
 import { fieldsOf } from "#cli/client/fields.ts"
 import type { CommandGroup } from "#cli/client/operation.ts"
+import { TargetTemplate } from "#schemas/share-protection/target-template.ts"
 import {
   NewTargetTemplate,
   TargetTemplateChanges,
@@ -8,6 +9,7 @@ import {
 
 const columns = ["id", "name", "endpoint", "bucket_scheme", "region", "domain_id", "updated_at"]
 const path = "/v1/target-templates"
+const resource = [TargetTemplate]
 
 export const templates: CommandGroup = {
   name: "templates",
@@ -20,15 +22,17 @@ export const templates: CommandGroup = {
       items: "items",
       is_paged: true,
       columns,
-      what: "The templates of the domain",
+      what: "List the templates of the domain",
+      resource,
       for_operators: { path: "/v1/admin/target-templates", flag: "all-projects" },
     },
-    { command: "show", method: "GET", path: `${path}/{id}`, what: "One template" },
+    { command: "show", method: "GET", path: `${path}/{id}`, what: "Show one template", resource },
     {
       command: "create",
       method: "POST",
       path,
-      what: "Make a template; needs a domain owner",
+      what: "Create a template; requires a domain owner",
+      resource,
       body: fieldsOf(NewTargetTemplate),
     },
     {
@@ -36,6 +40,7 @@ export const templates: CommandGroup = {
       method: "PATCH",
       path: `${path}/{id}`,
       what: "Change a template",
+      resource,
       body: fieldsOf(TargetTemplateChanges),
     },
     {
@@ -43,7 +48,7 @@ export const templates: CommandGroup = {
       alias: "rm",
       method: "DELETE",
       path: `${path}/{id}`,
-      done: "deleted",
+      done: "Template deleted.",
       what: "Delete a template that no target refers to",
     },
   ],

@@ -4,11 +4,14 @@ import { type CommandGroup, choice, text } from "#cli/client/operation.ts"
 import {
   NewTargetA,
   NewTargetB,
+  TargetA,
+  TargetB,
   TargetChangesA,
   TargetChangesB,
 } from "#schemas/share-protection/views/target.ts"
 
-const as_of = text("as_of", "As it was then (2026-11-20T12:00:00Z)")
+const as_of = text("as_of", "State at this time (2026-11-20T12:00:00Z)")
+const resource = [TargetA, TargetB]
 const statuses = ["pending", "enrolling", "available", "error"]
 const status = choice("status", "Only targets in this state", statuses)
 const columns = ["id", "name", "status", "bucket", "bucket_name", "endpoint", "updated_at"]
@@ -23,13 +26,14 @@ export const targets: CommandGroup = {
       path: "/v1/targets",
       items: "targets",
       is_paged: true,
-      what: "The targets of the project",
+      what: "List the targets of the project",
+      resource,
       columns,
       query: [status, as_of],
       for_operators: {
         path: "/v1/admin/targets",
         flag: "all-projects",
-        query: [text("project_id", "Only this project's (with --all-projects)")],
+        query: [text("project_id", "Only targets of this project (with --all-projects)")],
       },
     },
     {
@@ -37,7 +41,8 @@ export const targets: CommandGroup = {
       method: "GET",
       path: "/v1/targets/{id}",
       query: [as_of],
-      what: "One target",
+      what: "Show one target",
+      resource,
     },
     {
       command: "create",
@@ -45,7 +50,8 @@ export const targets: CommandGroup = {
       path: "/v1/targets",
       created: "target",
       has_job: true,
-      what: "Register a bucket; its enrollment is a job",
+      what: "Register a bucket as a target; a job enrolls it",
+      resource,
       example:
         "almanac targets create --name nightly --endpoint https://s3.example.org --bucket b1 " +
         "--trust-id ID --access-key HREF --secret-key HREF --wait",
@@ -55,7 +61,8 @@ export const targets: CommandGroup = {
       command: "update",
       method: "PATCH",
       path: "/v1/targets/{id}",
-      what: "Change a target; one that lacked something is enrolled",
+      what: "Change a target; it is enrolled once no required member is missing",
+      resource,
       body: fieldsOf(TargetChangesA, TargetChangesB),
     },
     {
@@ -63,21 +70,22 @@ export const targets: CommandGroup = {
       alias: "rm",
       method: "DELETE",
       path: "/v1/targets/{id}",
-      what: "Forget a target; its bucket stays as it is",
-      done: "deleted",
+      what: "Delete a target; its bucket is not changed",
+      done: "Target deleted.",
     },
     {
       command: "preflight",
       method: "GET",
       path: "/v1/targets/{id}/preflight",
-      what: "Check the bucket now",
+      what: "Check the bucket of a target now",
     },
     {
       command: "enroll",
       method: "POST",
       path: "/v1/targets/{id}/enroll",
       created: "target",
-      what: "Enroll it again, after an error",
+      what: "Enroll a target again after an error",
+      resource,
       has_job: true,
     },
     {
@@ -86,7 +94,8 @@ export const targets: CommandGroup = {
       created: "target",
       has_job: true,
       path: "/v1/admin/targets/{id}/repo-format-upgrade",
-      what: "Upgrade the format of its repository; needs svc_admin",
+      what: "Upgrade the repository format of a target; requires svc_admin",
+      resource,
     },
   ],
 }

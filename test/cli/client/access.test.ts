@@ -108,7 +108,7 @@ describe("the environment", () => {
     assert.equal((await headersOf(asking(env))).authorization, "Bearer t")
     chmodSync(path, 0o640)
     const { message } = await endingOf(accessOf(asking(env)))
-    assert.match(message, /others may read it\n {2}next: chmod 600/)
+    assert.match(message, /other users can read it\n {2}next: chmod 600/)
   })
 
   it.each(["ftp://a", "a:1", "http://u:p@a:1"])("takes no %s as an address", async (url) => {
@@ -137,7 +137,7 @@ describe("a profile", () => {
     profiles(text, mode)
     const { ending, message } = await endingOf(accessOf(asking()))
     assert.equal(ending, "usage")
-    assert.match(message, /holds secrets, and others may read it/)
+    assert.match(message, /holds a secret, but other users can read it/)
   })
 
   it("without secrets may be readable by other users", async () => {

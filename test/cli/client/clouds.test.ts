@@ -76,7 +76,7 @@ describe("a cloud", () => {
     assert.equal((await findCloud(env(), "lab")).password, "geheim")
     chmodSync(join(folder, ".config/openstack/secure.yaml"), 0o640)
     const { message } = await endingOf(findCloud(env(), "lab"))
-    assert.match(message, /secure\.yaml holds secrets, and others may read it\n {2}next: chmod 600/)
+    assert.match(message, /secure\.yaml holds a secret, but other users can read it\n {2}next: chmod 600/)
   })
 
   it("supports merge keys and the home folder", async () => {
@@ -139,7 +139,7 @@ clouds:
     rmSync(join(folder, own))
     assert.match((await endingOf(findCloud(env(), "lab"))).message, /there is no clouds\.yaml, \//)
     write(own, lab, 0o644)
-    assert.match((await endingOf(findCloud(env(), "lab"))).message, /others may read it/)
+    assert.match((await endingOf(findCloud(env(), "lab"))).message, /other users can read it/)
     assert.equal((await findCloud(env(), "other")).auth_url, "http://other:5000")
   })
 })

@@ -242,7 +242,7 @@ describe("an upload", () => {
     const server = await scripted((_, answer) => json(answer, 200, { id: { id: "" }, meta }))
     for (const [labels, err] of [
       [{ a: "1" }, ""],
-      [{ a: "2" }, "blob.bin was stored before, and its labels stay as they were.\n"],
+      [{ a: "2" }, "blob.bin: the blob already exists; its labels are unchanged.\n"],
     ] as const) {
       const { session, written } = sessionWith(server.url)
       await upload(session, { file: path, policy: undefined, labels })
@@ -273,7 +273,7 @@ describe("an upload", () => {
     const asked = { file: path, policy: undefined, labels: {} }
     const { ending, message } = await endingOf(upload(sessionWith(server.url).session, asked))
     assert.equal(ending, "usage")
-    assert.match(message, /became shorter/)
+    assert.match(message, /shrank/)
     await server.close()
   })
 

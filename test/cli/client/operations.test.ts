@@ -218,12 +218,12 @@ describe("the command line over HTTP", () => {
       const schema = one.requestBody?.content["application/json"]?.schema
       const { $ref } = schema ?? {}
       const named = $ref === undefined ? schema : schemas[$ref.split("/").at(-1) ?? ""]
-      for (const { name, is_required } of body) {
-        if (is_required === true) assert.include(named?.required ?? [], name)
+      for (const { name, required_in = [] } of body) {
+        if (required_in.length === 2) assert.include(named?.required ?? [], name)
       }
       const needed = one.parameters?.filter(({ required }) => required).map(({ name }) => name)
-      for (const { name, is_required } of query) {
-        if (is_required === true) assert.include(needed ?? [], name)
+      for (const { name, required_in = [] } of query) {
+        if (required_in.length === 2) assert.include(needed ?? [], name)
       }
     }
   })

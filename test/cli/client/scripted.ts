@@ -63,6 +63,7 @@ export const kept = (columns?: number, err_columns?: number, has_colours = false
   const screen: Screen = {
     drained: async () => undefined,
     columns,
+    is_terminal: columns !== undefined,
     err_columns,
     has_colours,
     out: (text) => {

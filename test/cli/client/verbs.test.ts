@@ -149,7 +149,12 @@ describeWithServer("almanac over HTTP", () => {
     const cases = [
       ["usage", ["backups", "create"], {}, /--share-id is needed/],
       ["usage", ["jobs", "list", "--bogus"], {}, /bogus/],
-      ["usage", ["blobs", "ls", "--label", "prod"], {}, /--label: "prod". Expected: name=value/],
+      [
+        "usage",
+        ["blobs", "ls", "--label", "prod"],
+        {},
+        /invalid value 'prod' for --label: expected name=value/,
+      ],
       ["refused", ["predict", join(root, "package.json")], {}, /package\.json: 415: /],
       ["unreachable", ["jobs", "list"], away, /nothing listens there/],
       ["not_found", ["targets", "show", nobody], {}, /404 svc\.not_found/],
