@@ -8,18 +8,20 @@ import { summaries } from "#cli/client/summaries.ts"
 import { shared, subcommandsOf, withSession } from "#cli/requests.ts"
 
 const admin = Flag.Boolean("admin").pipe(
-  Flag.withDescription("As an operator, whichever project's it is"),
+  Flag.withDescription("Act as an operator, on a job of any project"),
   Flag.withDefault(false),
 )
 
 const watch = Command.make(
   "watch",
-  { id: Argument.String("id"), admin, shared },
+  { id: Argument.String("id").pipe(Argument.withDescription("ID of the job")), admin, shared },
   ({ id, admin, shared }) =>
     withSession(shared, async (session) => showOne(session, await watchJob(session, id, admin))),
 ).pipe(
-  Command.withDescription("Wait for a job and show how far it is; exit code 8 if it fails"),
-  Command.withExamples([{ command: "almanac jobs watch ID", description: "One live line" }]),
+  Command.withDescription("Wait for a job and show its progress; exit code 8 if it fails"),
+  Command.withExamples([
+    { command: "almanac jobs watch ID", description: "One live line: state, bytes, rate and time" },
+  ]),
 )
 
 export const jobs = Command.make(group.name).pipe(

@@ -44,44 +44,49 @@ export const exportTo = Effect.fnUntraced(function* (
 export const exportCommand = Command.make(
   "export",
   {
-    since: time("since", "Commits from this time on"),
-    until: time("until", "Commits before this time"),
+    since: time("since", "Start time"),
+    until: time("until", "End time, exclusive"),
     service: Flag.String("service").pipe(
-      Flag.withDescription("Only this service's commits"),
+      Flag.withDescription("Only commits of this service"),
       Flag.withSchema(ExportQuery.service.schema),
       Flag.optional,
     ),
     aggregate: Flag.String("aggregate").pipe(
-      Flag.withDescription("Only a kind (with --service), or service.aggregate.id"),
+      Flag.withDescription("Only this kind (with --service), or service.aggregate.id"),
       Flag.withSchema(ExportQuery.aggregate.schema),
       Flag.optional,
     ),
     format: Flag.Literals("format", ["ndjson"]).pipe(
-      Flag.withDescription("A JSON object a line"),
+      Flag.withDescription("File format: one JSON object per line"),
       Flag.withDefault("ndjson" as const),
     ),
     gzip: Flag.Boolean("gzip").pipe(
       Flag.withDescription("Compress the file"),
       Flag.withDefault(false),
     ),
-    out: Flag.String("out").pipe(Flag.withDescription("The file to make; it must not be there")),
+    out: Flag.String("out").pipe(
+      Flag.withDescription("New file; an existing file is not overwritten"),
+    ),
   },
   Effect.fn(function* ({ since, until, service, aggregate, gzip, out }) {
     const configured = yield* settings
     const part = partOf(Option.getOrUndefined(service), Option.getOrUndefined(aggregate))
     if (part === undefined) {
-      const message = "Give --service with a kind, or --aggregate service.aggregate.id alone."
+      const message =
+        "Use --aggregate KIND with --service, or --aggregate service.aggregate.id alone."
       return yield* new CannotRun({ message })
     }
     const times = { since: Option.getOrUndefined(since), until: Option.getOrUndefined(until) }
     yield* Effect.provide(exportTo({ part, ...times }, { path: out, gzip }), witnessed(configured))
   }),
 ).pipe(
-  Command.withDescription("The log as lines, each a commit in full, and a manifest as the last"),
+  Command.withDescription(
+    "Write the log to a file, one commit per line; the last line is a manifest",
+  ),
   Command.withExamples([
     {
       command: "almanac audit export --since 2026-11-20T00:00:00Z --gzip --out log.ndjson.gz",
-      description: "All since midnight",
+      description: "Commits since midnight",
     },
   ]),
 )

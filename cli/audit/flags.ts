@@ -16,22 +16,34 @@ export const time = (name: string, what: string) =>
 
 /** Filters on events, as in GET /v1/admin/audit. */
 export const what = {
-  service: text("service", "Only this service's events", AuditQuery.service.schema),
-  aggregate: text("aggregate", "Only this kind of aggregate", AuditQuery.aggregate.schema),
-  type: text("type", "Only events of this type, NodeJoined for example", AuditQuery.type.schema),
-  actor: text("actor", "Only what this principal or process did", AuditQuery.actor.schema),
-  subject: text("subject", "Only what happened to this", AuditQuery.subject.schema),
-  request_id: text("request-id", "Only what this request did", AuditQuery.request_id.schema),
-  correlation_id: text("correlation-id", "Only this chain", AuditQuery.correlation_id.schema),
+  service: text("service", "Only events of this service", AuditQuery.service.schema),
+  aggregate: text(
+    "aggregate",
+    "Only events of this kind of aggregate",
+    AuditQuery.aggregate.schema,
+  ),
+  type: text("type", "Only events of this type, such as NodeJoined", AuditQuery.type.schema),
+  actor: text(
+    "actor",
+    "Only events that this principal or process caused",
+    AuditQuery.actor.schema,
+  ),
+  subject: text("subject", "Only events of this subject", AuditQuery.subject.schema),
+  request_id: text("request-id", "Only events of this request", AuditQuery.request_id.schema),
+  correlation_id: text(
+    "correlation-id",
+    "Only events with this correlation ID",
+    AuditQuery.correlation_id.schema,
+  ),
 }
 
 export const when = {
-  from: time("from", "From this time on"),
-  to: time("to", "Before this time"),
+  from: time("from", "Start time"),
+  to: time("to", "End time, exclusive"),
 }
 
 export const json = Flag.Boolean("json").pipe(
-  Flag.withDescription("One JSON object a line, for programs"),
+  Flag.withDescription("Print one JSON object per line"),
   Flag.withDefault(false),
 )
 

@@ -2,8 +2,9 @@
 import { Console, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { filtersOf, json, what, when } from "#cli/audit/flags.ts"
+import { requireReached } from "#cli/audit/log-end.ts"
 import { unknownNames } from "#cli/audit/names.ts"
-import { table, tableLine } from "#cli/audit/table.ts"
+import { eventTable, liveTable } from "#cli/audit/table.ts"
 import { callInstance, instance } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
 import { Log } from "#events/log.ts"
@@ -85,8 +86,8 @@ const printPage = ({ events, next_marker }: AuditPage, as_json: boolean) =>
   Effect.gen(function* () {
     if (as_json) {
       for (const event of events) yield* Console.log(JSON.stringify(event))
-    } else yield* Console.log(events.length === 0 ? "No such events." : table(events))
-    if (next_marker !== undefined) yield* Console.error(`More: --marker ${next_marker}`)
+    } else yield* Console.log(events.length === 0 ? "No such events." : eventTable(events))
+    if (next_marker !== undefined) yield* Console.error(`More exist: --marker ${next_marker}`)
   })
 
 export const list = Command.make(
@@ -95,16 +96,16 @@ export const list = Command.make(
     ...what,
     ...when,
     order: Flag.Literals("order", ["asc", "desc"]).pipe(
-      Flag.withDescription("asc begins with the oldest"),
+      Flag.withDescription("Oldest first (asc) or newest first (desc)"),
       Flag.withDefault("desc" as const),
     ),
     limit: Flag.Int("limit").pipe(
-      Flag.withDescription(`Events to show, 1 to ${page_limit_max}`),
+      Flag.withDescription(`Maximum number of events, 1 to ${page_limit_max}`),
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: page_limit_max }))),
       Flag.withDefault(page_limit),
     ),
     marker: Flag.String("marker").pipe(
-      Flag.withDescription("Where the page before ended"),
+      Flag.withDescription("Continue after this marker, which the previous page printed"),
       Flag.withSchema(AuditQuery.marker.schema),
       Flag.optional,
     ),
@@ -127,18 +128,20 @@ export const list = Command.make(
         : yield* Schema.decodeEffect(Page)(
             yield* callInstance(running, configured, "GET", pathOf(query)),
           )
+    // A marker beyond the end is not of this log, whose newest events would be shown instead.
+    yield* requireReached(Number(Option.getOrElse(marker, () => "0").split(".", 1)), page.position)
     yield* printPage(page, json)
   }),
 ).pipe(
-  Command.withDescription("Events of the log, the newest first: who did what, and when"),
+  Command.withDescription("List the events of the log, newest first: who did what, and when"),
   Command.withExamples([
     {
       command: "almanac audit list --actor development:blob --from 2026-11-20T00:00:00Z",
-      description: "What the development token blob did since midnight",
+      description: "Events of the development token blob since midnight",
     },
     {
       command: "almanac audit list --subject almanac --order asc --json",
-      description: "All that happened to the cluster almanac, for a program",
+      description: "All events of the cluster almanac, as JSON",
     },
   ]),
 )
@@ -147,11 +150,13 @@ export const list = Command.make(
 export const followLog = Effect.fnUntraced(function* (filters: AuditFilters, as_json: boolean) {
   const log = yield* Log
   const head = yield* log.head("")
+  const live = liveTable()
+  if (!as_json) yield* Console.log(live.head)
   yield* log
     .follow("", head)
     .pipe(matching(filters))
     .pipe(
-      Stream.runForEach((event) => Console.log(as_json ? JSON.stringify(event) : tableLine(event))),
+      Stream.runForEach((event) => Console.log(as_json ? JSON.stringify(event) : live.row(event))),
     )
 })
 
@@ -165,11 +170,11 @@ export const follow = Command.make(
     yield* Effect.provide(followLog(filters, json), attachedLogReadOnly(configured))
   }),
 ).pipe(
-  Command.withDescription("Events as they happen, until interrupted"),
+  Command.withDescription("Print events as they happen, until interrupted"),
   Command.withExamples([
     {
       command: "almanac audit follow --service blob-storage",
-      description: "Watch the blob service",
+      description: "Follow the blob service",
     },
   ]),
 )

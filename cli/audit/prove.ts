@@ -4,6 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { Notary, signedHead } from "#actors/system/notary.ts"
 import { prove as proofOf } from "#actors/system/proof.ts"
 import { notary } from "#adapters/system/notary.ts"
+import { lastPosition, requireReached } from "#cli/audit/log-end.ts"
 import { CannotRun } from "#cli/audit/outcome.ts"
 import { settings } from "#cli/root.ts"
 import { readBounded } from "#files"
@@ -20,14 +21,14 @@ const sizeOf = Effect.fnUntraced(function* (path: string) {
   )
   const size = Number(text.split("\n", 2)[1])
   if (Number.isSafeInteger(size) && size > 0) return size
-  return yield* new CannotRun({ message: `${path} is no signed head.` })
+  return yield* new CannotRun({ message: `${path} is not a signed head.` })
 })
 
 export const prove = Command.make(
   "prove",
   {
     aggregate: Flag.String("aggregate").pipe(
-      Flag.withDescription("service.aggregate.id"),
+      Flag.withDescription("Aggregate, service.aggregate.id"),
       Flag.withSchema(
         PartName.check(
           Schema.isPattern(/^[^.]+\.[^.]+\.[^.]+$/, { expected: "service.aggregate.id" }),
@@ -35,12 +36,12 @@ export const prove = Command.make(
       ),
     ),
     at: Flag.Int("at").pipe(
-      Flag.withDescription("Its commits up to this position"),
+      Flag.withDescription("Last position of its commits"),
       Flag.withSchema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))),
       Flag.optional,
     ),
     kept: Flag.String("kept").pipe(
-      Flag.withDescription("A file with a head from before: it is shown to be part of this log"),
+      Flag.withDescription("File with an earlier head, to prove that this log extends it"),
       Flag.optional,
     ),
   },
@@ -48,18 +49,22 @@ export const prove = Command.make(
     const configured = yield* settings
     const size = Option.isNone(kept) ? undefined : yield* sizeOf(kept.value)
     const request = { stream: aggregate, at: Option.getOrUndefined(at), kept: size }
-    const proof = yield* proofOf(request).pipe(
+    const proved = Effect.gen(function* () {
+      yield* requireReached(request.at, yield* lastPosition)
+      return yield* proofOf(request)
+    })
+    const proof = yield* proved.pipe(
       Effect.catchTag("NoProof", ({ message }) => Effect.fail(new CannotRun({ message }))),
       Effect.provide(witnessed(configured)),
     )
     yield* Console.log(JSON.stringify(proof))
   }),
 ).pipe(
-  Command.withDescription("A proof that an aggregate's commits are in the log, as JSON"),
+  Command.withDescription("Print a proof that the commits of an aggregate are in the log, as JSON"),
   Command.withExamples([
     {
       command: "almanac audit prove --aggregate blob-storage.cluster.almanac > proof.json",
-      description: "To be checked with docs/examples/verify-proof.py",
+      description: "Check it with docs/examples/verify-proof.py",
     },
   ]),
 )
@@ -69,7 +74,7 @@ const newestHead = Effect.gen(function* () {
   return (
     head ??
     (yield* new CannotRun({
-      message: "Nothing of the log is sealed yet: see audit.checkpoint_seconds.",
+      message: "The log has no signed head yet: see audit.checkpoint_seconds.",
     }))
   )
 })
@@ -82,8 +87,10 @@ export const head = Command.make(
     yield* Console.log(text.trimEnd())
   }),
 ).pipe(
-  Command.withDescription("The log's newest head, signed: keep it where the log is not"),
-  Command.withExamples([{ command: "almanac audit head > head.txt", description: "Keep it" }]),
+  Command.withDescription("Print the newest signed head of the log; keep it on another machine"),
+  Command.withExamples([
+    { command: "almanac audit head > head.txt", description: "Save it to a file" },
+  ]),
 )
 
 export const key = Command.make(
@@ -95,6 +102,6 @@ export const key = Command.make(
     yield* Console.log(key.verifier)
   }),
 ).pipe(
-  Command.withDescription("The key that heads are signed with, for those who check them"),
-  Command.withExamples([{ command: "almanac audit key", description: "Give it to them" }]),
+  Command.withDescription("Print the public key that verifies signed heads"),
+  Command.withExamples([{ command: "almanac audit key", description: "The key for an auditor" }]),
 )

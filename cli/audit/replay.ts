@@ -2,6 +2,7 @@
 import { Console, DateTime, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { time } from "#cli/audit/flags.ts"
+import { lastPosition, requirePast, requireReached } from "#cli/audit/log-end.ts"
 import { settings } from "#cli/root.ts"
 import { Log, type Part, type Recorded } from "#events/log.ts"
 import { attachedLogReadOnly } from "#server/session.ts"
@@ -23,10 +24,16 @@ const msOf = ({ commit }: Recorded) => DateTime.toEpochMillis(DateTime.makeUnsaf
 const line = ({ position, stream, hash, commit }: Recorded) =>
   JSON.stringify({ position, stream, hash, commit })
 
-/** Prints the commits of a range, oldest first, as NDJSON. */
+/**
+ * Prints the commits of a range, oldest first, as NDJSON. CannotRun if the range begins after the
+ * end of the log.
+ */
 export const replayLog = Effect.fnUntraced(function* (range: LogRange) {
   const { part, first = 1, last, from, to, speed } = range
   const log = yield* Log
+  const end = yield* lastPosition
+  // An empty log has no positions, and its replay is empty.
+  if (end > 0) yield* requireReached(first, end)
   let previous_at: number | undefined
 
   /** Waits for the original pause, divided by the speed. */
@@ -43,6 +50,9 @@ export const replayLog = Effect.fnUntraced(function* (range: LogRange) {
     Stream.filter((one) => to === undefined || msOf(one) < to),
     Stream.runForEach((one) => Effect.andThen(pace(one), Console.log(line(one)))),
   )
+  if (last !== undefined && last > end) {
+    yield* Console.error(`The log ends at position ${end}, before --last ${last}.`)
+  }
 })
 
 const Positions = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
@@ -58,16 +68,16 @@ export const replay = Command.make(
   "replay",
   {
     part: Flag.String("of").pipe(
-      Flag.withDescription("Only this part: service, service.aggregate or service.aggregate.id"),
+      Flag.withDescription("Only this service, service.aggregate or service.aggregate.id"),
       Flag.withSchema(PartText),
       Flag.optional,
     ),
     first: position("first", "First position"),
     last: position("last", "Last position"),
-    from: time("from", "From this time on"),
-    to: time("to", "Before this time"),
+    from: time("from", "Start time"),
+    to: time("to", "End time, exclusive"),
     speed: Flag.Finite("speed").pipe(
-      Flag.withDescription("Times as fast as it happened; without it, at once"),
+      Flag.withDescription("Factor of the original speed (default: without pauses)"),
       Flag.withSchema(Speed),
       Flag.optional,
     ),
@@ -82,18 +92,19 @@ export const replay = Command.make(
       to: Option.getOrUndefined(to),
       speed: Option.getOrUndefined(speed),
     }
+    yield* requirePast("--from", range.from)
     yield* Effect.provide(replayLog(range), attachedLogReadOnly(configured))
   }),
 ).pipe(
-  Command.withDescription("A stretch of the log as stored, one JSON commit a line"),
+  Command.withDescription("Print a range of the log as stored, one JSON commit per line"),
   Command.withExamples([
     {
       command: "almanac audit replay --of blob-storage.cluster.almanac --first 1 --last 500",
-      description: "The commits of one aggregate among the first 500",
+      description: "Commits of one aggregate among the first 500",
     },
     {
       command: "almanac audit replay --from 2026-11-20T10:00:00Z --speed 60",
-      description: "All since ten o'clock, a minute in a second",
+      description: "Commits since ten o'clock, one minute per second",
     },
   ]),
 )

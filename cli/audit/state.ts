@@ -3,6 +3,7 @@ import { Console, DateTime, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { time } from "#cli/audit/flags.ts"
+import { lastPosition, requirePast, requireReached, requireReachedBy } from "#cli/audit/log-end.ts"
 import { CannotRun } from "#cli/audit/outcome.ts"
 import { callInstance, instance, isNotFound } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
@@ -37,23 +38,23 @@ const pathOf = ({ service, aggregate, id }: AggregateName, moment: Moment) => {
   return `/v1/admin/audit/${service}/${aggregate}/${id}?${new URLSearchParams(query)}`
 }
 
-/** Requests the state from a running instance. CannotRun if the aggregate did not exist. */
+/** Requests the state from a running instance; undefined if the aggregate did not exist. */
 const stateBy = (running: Instance, of: Settings, path: string) =>
   callInstance(running, of, "GET", path).pipe(
     Effect.flatMap(Schema.decodeEffect(State)),
-    Effect.catchIf(isNotFound, ({ message }) => new CannotRun({ message })),
+    Effect.catchIf(isNotFound, () => Effect.succeed(undefined)),
   )
 
 export const state = Command.make(
   "state",
   {
     stream: Argument.String("aggregate").pipe(
-      Argument.withDescription("service.aggregate.id"),
+      Argument.withDescription("Aggregate, service.aggregate.id"),
       Argument.withSchema(Name),
     ),
-    at: time("at", "As of this time"),
+    at: time("at", "State at this time"),
     position: Flag.Int("position").pipe(
-      Flag.withDescription("As of this position of the log"),
+      Flag.withDescription("State after the commit at this position of the log"),
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: position_max }))),
       Flag.optional,
     ),
@@ -61,30 +62,41 @@ export const state = Command.make(
   Effect.fn(function* ({ stream, at, position }) {
     const configured = yield* settings
     if (Option.isSome(at) && Option.isSome(position)) {
-      return yield* new CannotRun({ message: "Give --at or --position, not both." })
+      return yield* new CannotRun({ message: "Use either --at or --position, not both." })
     }
     const name = nameOf(stream)
     const moment: Moment = Option.isSome(at)
       ? { at: at.value }
       : Option.match(position, { onNone: () => now, onSome: (position) => ({ position }) })
+    yield* requirePast("--at", Option.getOrUndefined(at))
+    const requested = Option.getOrUndefined(position)
     const running = yield* instance(configured)
-    const found =
-      running === undefined
-        ? yield* Effect.provide(stateAt(name, moment), attachedLogReadOnly(configured))
-        : yield* stateBy(running, configured, pathOf(name, moment))
+    const fromLog = Effect.gen(function* () {
+      yield* requireReached(requested, yield* lastPosition)
+      return yield* stateAt(name, moment)
+    })
+    const fromInstance = (by: Instance) =>
+      Effect.andThen(
+        requireReachedBy(by, configured, requested),
+        stateBy(by, configured, pathOf(name, moment)),
+      )
+    const found = yield* running === undefined
+      ? Effect.provide(fromLog, attachedLogReadOnly(configured))
+      : fromInstance(running)
     if (found === undefined) {
-      return yield* new CannotRun({ message: `The log held nothing of ${stream} then.` })
+      return yield* new CannotRun({ message: `${stream} did not exist at that time.` })
     }
     yield* Console.log(JSON.stringify(found, null, 2))
   }),
 ).pipe(
   Command.withDescription(
-    "One aggregate's state, now or as of a time or position; exit code 2 where it was not there",
+    "Print the state of an aggregate, now or as of a time or position; exit code 2 if it did not " +
+      "exist, or if the log has not reached that time or position",
   ),
   Command.withExamples([
     {
       command: "almanac audit state blob-storage.cluster.almanac --at 2026-11-20T12:00:00Z",
-      description: "The cluster as it was at noon",
+      description: "State of the cluster at noon",
     },
   ]),
 )

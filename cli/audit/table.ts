@@ -1,57 +1,55 @@
-/** Formats events as a table. */
+/** Formats events as a table that fits the terminal. */
+import { formatValue } from "#cli/client/format.ts"
+import type { Json } from "#cli/client/json.ts"
+import { screen as ofProcess, type Screen } from "#cli/client/screen.ts"
+import { table } from "#cli/client/table.ts"
 import type { AuditEvent } from "#schemas/system/audit.ts"
 
-/** Maximum width of cells before the last, in characters: hashes and ids fit. */
-const cell_chars_max = 40
+/** The most important first: a narrow terminal drops the last ones. */
+const columns = ["position", "at", "type", "subject", "actor", "service", "aggregate", "data"]
 
-/** Maximum width of the data, in characters; --json has all of it. */
-const data_chars_max = 120
-
-const head = ["POSITION", "AT", "ACTOR", "WHAT", "SUBJECT", "DATA"]
-
-/** Replaces control characters: stored text must not control the operator's terminal. */
-const printable = (text: string) => text.replaceAll(/\p{Cc}/gu, "?")
-
-const cut = (text: string, chars_max: number) =>
-  text.length > chars_max ? `${text.slice(0, chars_max - 3)}...` : text
-
-const cells = ({
-  position,
-  index,
-  at,
-  actor,
-  service,
-  aggregate,
-  type,
-  subject,
-  data,
-}: AuditEvent) =>
-  [
-    `${position}.${index}`,
+const rowOf = (event: AuditEvent, screen: Screen) => {
+  const { position, index, at, type, subject, actor, service, aggregate } = event
+  // Decoded from JSON.
+  const data = event.data as Json
+  return {
+    position: `${position}.${index}`,
     at,
-    cut(actor, cell_chars_max),
-    cut(`${service}.${aggregate} ${type}`, 2 * cell_chars_max),
-    cut(subject, cell_chars_max),
-    cut(JSON.stringify(data), data_chars_max),
-  ].map(printable)
-
-const line = (row: ReadonlyArray<string>, widths: ReadonlyArray<number>) =>
-  row
-    .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-    .join("  ")
-    .trimEnd()
-
-/** A table with a header and fitting column widths. */
-export const table = (events: ReadonlyArray<AuditEvent>) => {
-  const rows = [head, ...events.map(cells)]
-  const widths = head
-    .slice(0, -1)
-    .map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
-  return rows.map((row) => line(row, widths)).join("\n")
+    type,
+    subject,
+    actor,
+    service,
+    aggregate,
+    data: screen.columns === undefined ? data : formatValue("data", data),
+  }
 }
 
-/** Fixed column widths of a live table. */
-const live_widths = [10, 24, 20, 40, 36]
+/** A table with a header; without a terminal it is whole. Ends without a newline. */
+export const eventTable = (events: ReadonlyArray<AuditEvent>, screen = ofProcess()) => {
+  const rows = events.map((event) => rowOf(event, screen))
+  const { head, rowsOf } = table(rows, columns, screen)
+  return (head + rowsOf(rows)).trimEnd()
+}
 
-/** One event as a row of a live table. */
-export const tableLine = (event: AuditEvent) => line(cells(event), live_widths)
+/** An event of usual widths, which the columns of a live table fit. */
+const usual: AuditEvent = {
+  position: 1_000_000,
+  index: 0,
+  at: "2026-11-20T12:00:00.000Z",
+  type: "ReconciliationFinished",
+  subject: "01990000-0000-7000-8000-000000000001",
+  actor: "process:share-protection-conductor",
+  service: "share-protection",
+  aggregate: "target-template",
+  id: "main",
+  data: "",
+}
+
+/** A live table: its header, and one row per event. */
+export const liveTable = (screen = ofProcess()) => {
+  const { head, rowsOf } = table([rowOf(usual, screen)], columns, screen)
+  return {
+    head: head.trimEnd(),
+    row: (event: AuditEvent) => rowsOf([rowOf(event, screen)]).trimEnd(),
+  }
+}

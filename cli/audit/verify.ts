@@ -4,6 +4,7 @@ import { Command, Flag } from "effect/cli"
 import type { AnyDecider } from "#actors/decider.ts"
 import { type Verification, verify as walk } from "#actors/system/verification.ts"
 import { json } from "#cli/audit/flags.ts"
+import { lastPosition, requireReached } from "#cli/audit/log-end.ts"
 import { CannotRun, LogFaulty } from "#cli/audit/outcome.ts"
 import { settings } from "#cli/root.ts"
 import type { Log, LogUnavailable } from "#events/log.ts"
@@ -58,13 +59,14 @@ const faultsOf = (findings: ReadonlyArray<Finding>): ReadonlyArray<Fault> =>
       kind: "loss",
       position: finding.head,
       stream: "log",
-      expected: `what ${finding.witness} shows, up to ${finding.position}`,
+      expected: `the commits that ${finding.witness} has, up to ${finding.position}`,
       found: findingText(finding),
     }))
 
 /** Scans the log and prints its faults. LogFaulty if there are any. */
 export const verifyLog = Effect.fnUntraced(function* (options: VerifyOptions) {
   const { as_json, findings = Effect.succeed([]), ...scan_options } = options
+  yield* requireReached(options.until, yield* lastPosition)
   const scanned = yield* walk({ ...scan_options, onProgress: progress })
   const losses = faultsOf(yield* findings)
   const found = {
@@ -91,7 +93,8 @@ const findLosses = Effect.fnUntraced(function* ({ data, blob }: Settings) {
 /** Maps all other errors, including unreadable commits: the result is unknown. */
 const cannotRun = (cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause)
-  if (error instanceof LogFaulty || Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+  const is_ours = error instanceof LogFaulty || error instanceof CannotRun
+  if (is_ours || Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
   const message = causeText(error)
   return Effect.fail(new CannotRun({ message: `The log could not be verified: ${message}` }))
 }
@@ -100,14 +103,14 @@ export const verify = Command.make(
   "verify",
   {
     faults: Flag.Int("faults").pipe(
-      Flag.withDescription("Faults to print; all are counted"),
+      Flag.withDescription("Maximum number of faults to print; all are counted"),
       Flag.withSchema(
         Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: faults_shown_max })),
       ),
       Flag.withDefault(faults_shown),
     ),
     until: Flag.Int("until").pipe(
-      Flag.withDescription("Last position to look at: its root is printed"),
+      Flag.withDescription("Last position to verify; its root is printed"),
       Flag.withSchema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))),
       Flag.optional,
     ),
@@ -126,10 +129,10 @@ export const verify = Command.make(
   }, Effect.catchCause(cannotRun)),
 ).pipe(
   Command.withDescription(
-    "Whether the log is whole: exit code 0, 1 when it has faults, 2 when that is not known",
+    "Verify the integrity of the log: exit code 0, 1 if it has faults, 2 if it cannot be verified",
   ),
   Command.withExamples([
-    { command: "almanac audit verify", description: "Walk the whole log" },
-    { command: "almanac audit verify --json", description: "The same, for a program" },
+    { command: "almanac audit verify", description: "Verify the whole log" },
+    { command: "almanac audit verify --json", description: "The result as JSON" },
   ]),
 )

@@ -60,7 +60,7 @@ const lineOf = (report: FileReport) => {
   const parts = [
     countText(rows, "row"),
     `${active.toLocaleString("en-US")} of active carriers`,
-    ...(superseded > 0 ? [`${superseded.toLocaleString("en-US")} that Motus replaces`] : []),
+    ...(superseded > 0 ? [`${superseded.toLocaleString("en-US")} superseded by Motus`] : []),
     ...(other > 0 ? [`${other.toLocaleString("en-US")} without the prefix MC`] : []),
     ...(rejectedRows(report) > 0
       ? [`${rejectedRows(report).toLocaleString("en-US")} unusable`]
@@ -72,25 +72,26 @@ const lineOf = (report: FileReport) => {
 const rejectionsOf = (report: FileReport) =>
   report.rejected.map(
     ({ problem, rows, first }) =>
-      `  unusable: ${countText(rows, "row")} with ${problem}, the first in line ${first}`,
+      `  unusable: ${countText(rows, "row")} with ${problem}, first in line ${first}`,
   )
 
 /** Advice on the other of the two files. Source: market facts B2. */
 const noteOn = ({ files }: ImportReport) => {
   const has = (kind: FileReport["kind"]) => files.some((file) => file.kind === kind)
-  if (!has("motus")) return ["Without the file of Motus, nothing since May 2026 is in it."]
-  if (!has("legacy")) return ["Without the legacy file, most carriers are not in it."]
+  if (!has("motus"))
+    return ["Without the Motus file, the mirror lacks all carriers since May 2026."]
+  if (!has("legacy")) return ["Without the legacy file, the mirror lacks most carriers."]
   return []
 }
 
 const demo_note =
-  "These carriers are generated: none of them exists, and each name begins with DEMO."
+  "These carriers are generated. None of them exists, and each name begins with DEMO."
 
 const reportText = (report: ImportReport, path: string, is_demo: boolean) =>
   [
     ...report.files.flatMap((file) => [lineOf(file), ...rejectionsOf(file)]),
-    `The mirror has ${countText(report.numbers, "MC number")}, and ` +
-      `${countText(report.carriers, "carrier")} that a search shows: ${path}`,
+    `The mirror has ${countText(report.numbers, "MC number")} and ` +
+      `${countText(report.carriers, "active carrier")}: ${path}`,
     ...(is_demo ? [demo_note] : noteOn(report)),
   ].join("\n")
 
@@ -103,10 +104,10 @@ interface Flags {
 /** Refuses to replace real carriers by generated ones. */
 const refuseMixed = (path: string, { files, demo, as_of }: Flags) => {
   if (!demo) {
-    return files.length === 0 ? Effect.fail(failed("name the files, or give --demo")) : Effect.void
+    return files.length === 0 ? Effect.fail(failed("name the files, or use --demo")) : Effect.void
   }
   if (files.length > 0 || Option.isSome(as_of)) {
-    return Effect.fail(failed("--demo generates everything: give it alone"))
+    return Effect.fail(failed("--demo generates all carriers and excludes files and --as-of"))
   }
   if (!existsSync(path)) return Effect.void
   return Effect.try({
@@ -115,29 +116,54 @@ const refuseMixed = (path: string, { files, demo, as_of }: Flags) => {
       file.close()
       return mirror.is_demo
     },
-    catch: () => failed(`${path} is there and is no demo; remove it first`),
+    catch: () => failed(`${path} exists and is not a demo mirror; remove it first`),
   }).pipe(
     Effect.filterOrFail(
       (is_demo) => is_demo,
-      () => failed(`${path} has carriers that exist; remove it first, or set carrier.mirror`),
+      () => failed(`${path} has real carriers; remove it first, or set carrier.mirror`),
     ),
     Effect.asVoid,
   )
+}
+
+/** The error of reading this file, which names the file. */
+const ofFile = (path: string, error: unknown) => {
+  const reason = causeText(error)
+  return reason.includes(path) ? error : new Error(`${path}: ${reason}`)
+}
+
+const named = <A>(path: string, open: () => A) => {
+  try {
+    return open()
+  } catch (error) {
+    throw ofFile(path, error)
+  }
+}
+
+async function* namedBytes(path: string, bytes: AsyncIterable<Buffer>) {
+  try {
+    yield* bytes
+  } catch (error) {
+    throw ofFile(path, error)
+  }
 }
 
 const filesOf = ({ files, demo, as_of }: Flags, now: Date) => {
   const seen = { bytes: 0 }
   if (demo) return { files: [demoCarriers(now.toISOString())], seen, size: 0 }
   const day = Option.getOrUndefined(as_of)
-  const opened = files.map((file) =>
-    carrierFile(file, {
-      as_of: day === undefined ? undefined : `${day}T00:00:00.000Z`,
-      now,
-      onRead: (bytes) => {
-        seen.bytes += bytes
-      },
-    }),
-  )
+  const opened = files.map((path) => {
+    const file = named(path, () =>
+      carrierFile(path, {
+        as_of: day === undefined ? undefined : `${day}T00:00:00.000Z`,
+        now,
+        onRead: (bytes) => {
+          seen.bytes += bytes
+        },
+      }),
+    )
+    return { ...file, bytes: () => namedBytes(path, file.bytes()) }
+  })
   return { files: opened, seen, size: sum(opened.map(({ size }) => size)) }
 }
 
@@ -177,15 +203,17 @@ const importing = Command.make(
   "import",
   {
     files: Argument.String("file").pipe(
-      Argument.withDescription("CSV files of FMCSA, legacy and Motus, packed by gzip or not"),
+      Argument.withDescription("CSV files of FMCSA, legacy and Motus, optionally gzipped"),
       Argument.between(0, files_max),
     ),
     demo: Flag.Boolean("demo").pipe(
-      Flag.withDescription("Generates 60,000 dockets instead, whose names begin with DEMO"),
+      Flag.withDescription("Generate 60,000 dockets instead; their names begin with DEMO"),
       Flag.withDefault(false),
     ),
     as_of: Flag.String("as-of").pipe(
-      Flag.withDescription("Day of which the files of Motus are, YYYY-MM-DD; else when written"),
+      Flag.withDescription(
+        "Date of the Motus files, YYYY-MM-DD (default: when they were modified)",
+      ),
       Flag.withSchema(CalendarDate),
       Flag.optional,
     ),
@@ -197,21 +225,26 @@ const importing = Command.make(
     yield* Console.log(reportText(report, path, flags.demo))
     const rejected = sum(report.files.map(rejectedRows))
     if (rejected > 0) {
-      return yield* new RowsRejected({ message: `${countText(rejected, "row")} could not be used` })
+      return yield* new RowsRejected({
+        message: `${countText(rejected, "row")} could not be imported`,
+      })
     }
   }, withInterruptExitCode),
 ).pipe(
   Command.withDescription(
-    "Make the mirror anew from these files, given all at once: exit code 0, 2 when some rows " +
-      "could not be used, 1 when nothing was imported, 130 when it was stopped. Searches that " +
-      "run end on the old one; the next use the new one.",
+    "Replace the mirror by these files: exit code 0, 2 if some rows could not be imported, 1 if " +
+      "nothing was imported, 130 if it was interrupted. Name all files at once. A running " +
+      "search ends on the old mirror; the next one uses the new mirror.",
   ),
   Command.withExamples([
     {
       command: "almanac carriers import legacy.csv motus.csv --as-of 2026-11-20",
       description: "Both files of data.transportation.gov: 6eyk-hxee and inys-ebih",
     },
-    { command: "almanac carriers import --demo", description: "Made-up carriers, to see a search" },
+    {
+      command: "almanac carriers import --demo",
+      description: "Generated carriers for trying a search",
+    },
   ]),
 )
 
@@ -228,7 +261,7 @@ const status = Command.make(
     const { numbers, carriers, imported_at, is_demo, sources } = mirror
     const lines = [
       path,
-      `${countText(numbers, "MC number")}, ${countText(carriers, "carrier")} that a search shows`,
+      `${countText(numbers, "MC number")}, ${countText(carriers, "active carrier")}`,
       `imported ${imported_at}`,
       ...sources.map(
         ({ kind, file, as_of, rows }) =>
@@ -239,7 +272,7 @@ const status = Command.make(
     yield* Console.log(lines.join("\n"))
   }),
 ).pipe(
-  Command.withDescription("What the mirror holds and how old it is"),
+  Command.withDescription("Show the contents and the age of the mirror"),
   Command.withExamples([{ command: "almanac carriers status", description: "Age and counts" }]),
 )
 

@@ -27,6 +27,8 @@ export interface Step {
   readonly total?: number | undefined
   /** 0 to 100, if bytes are unknown. */
   readonly percent?: number | undefined
+  /** Seconds since the start, if they are shown. */
+  readonly elapsed_s?: number | undefined
 }
 
 export interface Progress {
@@ -59,7 +61,7 @@ const barOf = (percent: number, chars: number) => {
 
 /** The figures after the bar, most important first. */
 const figures = (step: Step, rate: number | undefined) => {
-  const { done, total } = step
+  const { done, total, elapsed_s } = step
   const percent = percentOf(step)
   const left =
     total !== undefined && done !== undefined && rate !== undefined && rate > 0 && done < total
@@ -74,6 +76,7 @@ const figures = (step: Step, rate: number | undefined) => {
     ...(rate === undefined || done === undefined || done === total
       ? []
       : [`${formatBytes(Math.max(0, rate))}/s`]),
+    ...(elapsed_s === undefined ? [] : [`${formatDuration(elapsed_s)} elapsed`]),
     ...(left === undefined ? [] : [`${formatDuration(left)} left`]),
   ]
 }

@@ -1,17 +1,19 @@
 /** `almanac demo`: servers for trying Almanac. */
 
 import { spawn } from "node:child_process"
-import { existsSync, mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { Console, Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
+import { findInstance } from "#adapters/data-folder/instance-file.ts"
 import { summaries } from "#cli/client/summaries.ts"
+import { settings } from "#cli/root.ts"
 import { root } from "../../launcher/cache.mjs"
 import { findTree } from "../../launcher/trees.mjs"
 
-/** Invalid flag values; the message says why. */
+/** Invalid flag values; the message names the reason. */
 class FlagUnusable extends Schema.TaggedError<FlagUnusable>()("FlagUnusable", {
   message: Schema.String,
 }) {}
@@ -22,18 +24,18 @@ const s3 = Command.make(
   "s3",
   {
     port: Flag.Int("port").pipe(
-      Flag.withDescription("Port of 127.0.0.1; a free one if absent"),
+      Flag.withDescription("Port on 127.0.0.1 (default: a free port)"),
       Flag.optional,
     ),
     folder: Flag.String("folder").pipe(
-      Flag.withDescription("Empty folder that keeps it all, for over 2 GB; memory if absent"),
+      Flag.withDescription("Empty folder for the objects, with over 2 GB free (default: memory)"),
       Flag.optional,
     ),
   },
   Effect.fn(function* ({ port, folder }) {
     const requested_port = Option.getOrUndefined(port)
     if (requested_port !== undefined && (requested_port < 1 || requested_port > port_max)) {
-      return yield* new FlagUnusable({ message: `--port is between 1 and ${port_max}` })
+      return yield* new FlagUnusable({ message: `--port must be between 1 and ${port_max}` })
     }
     if (findTree("radosgw") === undefined) yield* fetchRadosgw
     const data_folder = yield* ownFolder(Option.getOrUndefined(folder))
@@ -42,19 +44,25 @@ const s3 = Command.make(
     const { demoBucket } = yield* Effect.promise(() => import("#cli/demo/bucket.ts"))
     const bucket = yield* demoBucket({ folder: data_folder, store, port: requested_port })
     for (const line of lines(bucket)) yield* Console.log(line)
-    for (const line of hints) yield* Console.error(line)
+    const { data } = yield* settings
+    const target = { bucket, file: yield* credentialsFile(bucket), data_dir: resolve(data.dir) }
+    const url = Option.getOrUndefined(yield* findInstance(data.dir))?.url
+    for (const line of hints(target, url)) yield* Console.error(line)
     return yield* Effect.never
   }, Effect.scoped),
 ).pipe(
   Command.withDescription(
-    "Run an S3 server with a bucket under object lock until Ctrl-C, which takes all of it along",
+    "Run an S3 server with an object-lock bucket until Ctrl-C, which deletes all of its objects",
   ),
   Command.withExamples([
     {
       command: "almanac demo s3 | tee demo.env",
-      description: "Lines for a shell: endpoint, access_key, secret_key and bucket",
+      description: "Shell variables: endpoint, access_key, secret_key and bucket",
     },
-    { command: "almanac demo s3 --port 9000 --folder /var/tmp/s3", description: "Kept on disk" },
+    {
+      command: "almanac demo s3 --port 9000 --folder /var/tmp/s3",
+      description: "On disk instead of in memory",
+    },
   ]),
 )
 
@@ -91,20 +99,45 @@ const lines = ({ endpoint, bucket, access_key, secret_key }: Bucket) => [
   `bucket=${bucket}`,
 ]
 
-/** Next steps, as in docs/guide-share-protection.md, which continues from here. */
-const hints = [
-  "",
-  "S3 runs until Ctrl-C. In another terminal, beside a running server:",
-  "",
-  "  . ./demo.env   # the lines above",
-  "  tenant() { node -p \"require('./data/dev-credentials.json').tenant.$1\"; }",
-  '  ref() { printf %s "$1" | ./almanac secret put --project "$(tenant project_id)"; }',
-  '  curl http://localhost:9797/v1/targets -H "X-Auth-Token: $(tenant token)" \\',
-  '    -H "Content-Type: application/json" -d "{\\"name\\": \\"demo\\",',
-  '    \\"endpoint\\": \\"$endpoint\\", \\"bucket\\": \\"$bucket\\",',
-  '    \\"trust_id\\": \\"$(tenant trust_id)\\", \\"vault_secret_map\\": {',
-  '    \\"access_key\\": \\"$(ref "$access_key")\\",',
-  '    \\"secret_key\\": \\"$(ref "$secret_key")\\"}}"',
-  "",
-  "docs/guide-share-protection.md goes on from there, to a restored file.",
-]
+/** A private file with the lines for a shell, which is removed with the scope. */
+const credentialsFile = (bucket: Bucket) =>
+  Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "almanac-demo-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+  ).pipe(
+    Effect.map((folder) => {
+      const path = join(folder, "demo.env")
+      writeFileSync(path, `${lines(bucket).join("\n")}\n`, { mode: 0o600 })
+      return path
+    }),
+  )
+
+interface DemoTarget {
+  readonly bucket: Bucket
+  /** The file with the credentials, which are never on a command line. */
+  readonly file: string
+  readonly data_dir: string
+}
+
+/** Commands that register the bucket as a target of the server on this data folder. */
+const hints = ({ bucket: { endpoint, bucket }, file, data_dir }: DemoTarget, url?: string) => {
+  const almanac = join(root, "almanac")
+  const server = url === undefined ? "Start a server with npm start" : `A server runs on ${url}`
+  return [
+    "",
+    `The S3 server runs on ${endpoint} until Ctrl-C. Its bucket is ${bucket}.`,
+    `${server}. To register the bucket as a target, paste this into another terminal:`,
+    "",
+    `  export ALMANAC_DATA_DIR='${data_dir}'`,
+    `  . '${file}'`,
+    "  tenant() {",
+    "    node -p \"require('$ALMANAC_DATA_DIR/dev-credentials.json').tenant.$1\"",
+    "  }",
+    `  secret() { printf %s "$1" | '${almanac}' secret put --project "$(tenant project_id)"; }`,
+    `  '${almanac}' targets create --name demo --endpoint ${endpoint} --bucket ${bucket} \\`,
+    '    --trust-id "$(tenant trust_id)" --access-key "$(secret "$access_key")" \\',
+    '    --secret-key "$(secret "$secret_key")" --wait',
+    "",
+    "Continue with docs/guide-share-protection.md.",
+  ]
+}

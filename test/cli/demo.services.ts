@@ -1,4 +1,6 @@
+import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { homedir } from "node:os"
 import { join } from "node:path"
 import {
   GetObjectLockConfigurationCommand,
@@ -16,18 +18,24 @@ import {
   program,
   runVerb,
   startScript,
+  startServer,
   told,
+  until,
 } from "../world/server/server.ts"
 
 const up_ms_max = 60_000
+/** Two servers start, and a job enrolls the bucket. */
+const paste_ms_max = 240_000
+/** Reuses the bootstrap's downloads, although the home is another folder. */
+const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache")
 
 afterAll(cleanUp)
 
 /** The working folder of a server's children. */
 const folderOf = (pid: number) => readFileSync(`/proc/${pid}/cwd/ceph.conf`, "utf8")
 
-const start = async (args: ReadonlyArray<string>) => {
-  const one = startScript(newFolder(), [program, "demo", "s3", ...args])
+const start = async (args: ReadonlyArray<string>, data_dir = newFolder()) => {
+  const one = startScript(data_dir, [program, "demo", "s3", ...args])
   await one.said(/^bucket=\S+$/m, up_ms_max)
   const pairs = one.printed.stdout
     .trim()
@@ -59,10 +67,33 @@ describeWithRadosgw("almanac demo s3", () => {
     assert.deepEqual(await one.ended, { code: 0, signal: null }, told(one))
     assert.deepEqual(children.filter(isRunning), [])
     assert.isFalse(existsSync(folder))
-    // The suggested next command goes to standard error and contains no key.
+    // The suggested commands go to standard error and contain no key.
     assert.include(one.printed.stderr, "secret put")
+    assert.include(one.printed.stderr, `targets create --name demo --endpoint ${endpoint}`)
     assert.notInclude(one.printed.stderr, secret_key)
   })
+
+  it(
+    "prints commands that register the bucket when they are pasted",
+    async () => {
+      const server = await startServer(newFolder(), {})
+      const { one } = await start([], server.data_dir)
+      await until("the commands", up_ms_max, () => /^Continue with/m.test(one.printed.stderr))
+      const { stderr } = one.printed
+      assert.include(stderr, `A server runs on ${server.url}.`)
+      const pasted = stderr.split("\n").filter((line) => line.startsWith("  "))
+      const { status, stdout } = spawnSync("bash", ["-ec", pasted.join("\n")], {
+        cwd: newFolder(),
+        encoding: "utf8",
+        env: { PATH: process.env.PATH, HOME: newFolder(), XDG_CACHE_HOME: cache },
+      })
+      assert.equal(status, 0, stdout)
+      assert.match(stdout, /^status +available$/m)
+      one.child.kill("SIGINT")
+      await one.ended
+    },
+    paste_ms_max,
+  )
 
   it("takes the port and the folder that it is told, and leaves the folder as it was", async () => {
     const folder = join(newFolder(), "mine")
@@ -84,6 +115,6 @@ describeWithRadosgw("almanac demo s3", () => {
 
   it("says what does not do as a port", async () => {
     const { code, stderr } = await runVerb(newFolder(), ["demo", "s3", "--port", "70000"])
-    assert.deepEqual([code, stderr], [1, "almanac: --port is between 1 and 65535\n"])
+    assert.deepEqual([code, stderr], [1, "almanac: --port must be between 1 and 65535\n"])
   })
 })

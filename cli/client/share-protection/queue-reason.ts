@@ -50,17 +50,17 @@ export const queueReason = async (
   const status = textAt(target, "status")
   const missing = required_members.filter(([member]) => memberAt(target, member) === null)
   if (status === "error") {
-    const reason = printable(textAt(target, "reason") ?? "it does not say why")
+    const reason = printable(textAt(target, "reason") ?? "no reason was reported")
     return (
-      `The job waits, since the enrollment of target ${name} failed: ${reason}\n` +
-      `  next: mend that, then: almanac targets enroll ${id}; the job goes on when it is enrolled`
+      `The job waits because the enrollment of target ${name} failed: ${reason}\n` +
+      `  next: fix the cause, then almanac targets enroll ${id}; the job starts once it is enrolled`
     )
   }
   if (status !== "pending" && status !== "enrolling") return undefined
   if (missing.length > 0) {
     const [members, flags] = [missing.map(([one]) => one), missing.map(([, flag]) => flag)]
     return (
-      `The job waits, since target ${name} lacks ${members.join(", ")}\n` +
+      `The job waits because target ${name} lacks ${members.join(", ")}\n` +
       `  next: almanac targets update ${id} ${flags.join(" ")}`
     )
   }

@@ -76,7 +76,10 @@ describe("a cloud", () => {
     assert.equal((await findCloud(env(), "lab")).password, "geheim")
     chmodSync(join(folder, ".config/openstack/secure.yaml"), 0o640)
     const { message } = await endingOf(findCloud(env(), "lab"))
-    assert.match(message, /secure\.yaml holds a secret, but other users can read it\n {2}next: chmod 600/)
+    assert.match(
+      message,
+      /secure\.yaml holds a secret, but other users can read it\n {2}next: chmod 600/,
+    )
   })
 
   it("supports merge keys and the home folder", async () => {

@@ -147,7 +147,7 @@ describeWithServer("almanac over HTTP", () => {
     const away = { ALMANAC_URL: "http://127.0.0.1:1" }
     const foreign = { ALMANAC_URL: server.url, ALMANAC_TOKEN: "no-such-token" }
     const cases = [
-      ["usage", ["backups", "create"], {}, /--share-id is needed/],
+      ["usage", ["backups", "create"], {}, /Missing required flag: --share-id/],
       ["usage", ["jobs", "list", "--bogus"], {}, /bogus/],
       [
         "usage",
@@ -219,7 +219,7 @@ describeWithServer("almanac over HTTP", () => {
     ])
     assert.equal(changed.stdout, "schedule  0 4 * * *\n", changed.stderr)
     assert.equal((await run(["targets", "rm", target_id])).code, exit_codes.conflict[0])
-    assert.equal((await run(["policies", "rm", id])).stderr, "deleted\n")
+    assert.equal((await run(["policies", "rm", id])).stderr, "Policy deleted.\n")
   })
 
   it("completes verbs, nouns and flags in bash", async () => {

@@ -46,8 +46,8 @@ describe("watching a job that is queued", () => {
     for (const is_operator of [false, true]) {
       const told = await toldOf([failed, failed], { is_operator })
       assert.deepEqual(told, [
-        "The job waits, since the enrollment of target nightly failed: object_lock: it is off.",
-        "  next: mend that, then: almanac targets enroll t1; the job goes on when it is enrolled",
+        "The job waits because the enrollment of target nightly failed: object_lock: it is off.",
+        "  next: fix the cause, then almanac targets enroll t1; the job starts once it is enrolled",
         "",
       ])
     }
@@ -70,5 +70,33 @@ describe("watching a job that is queued", () => {
 
   it("continues if its target cannot be read", async () => {
     assert.deepEqual(await toldOf([undefined]), [""])
+  })
+})
+
+describe("watching a job that runs", () => {
+  it("shows the bytes and the elapsed time, which move between two polls", async () => {
+    const bytes_total = 1000
+    const running = [100, 300, 300, 600, 900].map((bytes_done) => ({
+      ...job,
+      state: "transferring",
+      progress: bytes_done / 10,
+      bytes_done,
+      bytes_total,
+    }))
+    const text = await withServer(
+      (_, answer, nth) => json(answer, 200, running[nth - 1] ?? { ...job, state: "available" }),
+      async ({ url }) => {
+        const { session, written } = sessionWith(url, {}, 100)
+        await watchJob(session, id, false)
+        return written.err
+      },
+    )
+    const lines = text.split("\r\u001b[K").filter((line) => line !== "")
+    assert.match(
+      lines[0] ?? "",
+      /^backup transferring {2}\[#+-+\] {3}10% {2}100 B \/ 1000 B .*0:00 elapsed/,
+    )
+    assert.match(lines.at(-1) ?? "", / 90% {2}900 B \/ 1000 B .*0:0[1-9] elapsed/)
+    assert.isAbove(lines.length, running.length, "redrawn between polls")
   })
 })

@@ -133,7 +133,7 @@ const toEnd = async (data_dir: string, files: ReadonlyArray<string>): Promise<Un
   }
   assert.equal(code, 0, told(run))
   const carriers = Number(
-    /([\d,]+) carriers that/.exec(run.printed.stdout)?.[1]?.replaceAll(",", ""),
+    /([\d,]+) active carriers/.exec(run.printed.stdout)?.[1]?.replaceAll(",", ""),
   )
   return { took_ms: performance.now() - since, held_mb: held_kb / 1000, carriers }
 }

@@ -1,0 +1,40 @@
+/** Rejects positions and times that the log has not reached yet. */
+import { Clock, DateTime, Effect, Schema } from "effect"
+import { CannotRun } from "#cli/audit/outcome.ts"
+import { callInstance, type instance } from "#cli/instance.ts"
+import { Log } from "#events/log.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { LogFigures } from "#schemas/system/audit.ts"
+
+const Figures = Schema.fromJsonString(LogFigures)
+
+/** The last position of the log, read from the log itself. */
+export const lastPosition = Effect.flatMap(Log, (log) => log.head(""))
+
+/** Fails if the log, which ends at `last`, has not reached `position` yet. */
+export const requireReached = (position: number | undefined, last: number) => {
+  if (position === undefined || position <= last) return Effect.void
+  const message = `Position ${position} does not exist yet: the log ends at position ${last}.`
+  return Effect.fail(new CannotRun({ message }))
+}
+
+/** Fails if the log of the running instance has not reached `position` yet. */
+export const requireReachedBy = Effect.fnUntraced(function* (
+  running: NonNullable<Effect.Success<ReturnType<typeof instance>>>,
+  of: Settings,
+  position: number | undefined,
+) {
+  if (position === undefined) return
+  const text = yield* callInstance(running, of, "GET", "/v1/admin/log")
+  const { position: last } = yield* Schema.decodeEffect(Figures)(text)
+  yield* requireReached(position, last)
+})
+
+/** Fails if the time of this flag, in epoch milliseconds, is in the future. */
+export const requirePast = Effect.fnUntraced(function* (flag: string, at: number | undefined) {
+  const now = yield* Clock.currentTimeMillis
+  if (at === undefined || at <= now) return
+  const [time, present] = [at, now].map((ms) => DateTime.formatIso(DateTime.makeUnsafe(ms)))
+  const message = `${flag} ${time} is in the future: it is ${present} now.`
+  return yield* new CannotRun({ message })
+})
