@@ -10,7 +10,7 @@ const shells = ["bash", "zsh", "fish"] as const
 export const completionOf = (loadTree: () => Promise<Command.Command.Any>) =>
   Command.make(
     "completion",
-    { shell: Argument.Literals("shell", shells) },
+    { shell: Argument.Literals("shell", shells).pipe(Argument.withDescription("Shell")) },
     Effect.fn(function* ({ shell }) {
       const tree = Completions.fromCommand(yield* Effect.promise(loadTree))
       yield* Console.log(Completions.generate("almanac", shell, tree))
@@ -20,11 +20,11 @@ export const completionOf = (loadTree: () => Promise<Command.Command.Any>) =>
     Command.withExamples([
       {
         command: "almanac completion bash > ~/.local/share/bash-completion/completions/almanac",
-        description: "Once, for bash, which loads it when it is needed",
+        description: "Install it for bash, which loads it on demand",
       },
       {
         command: "almanac completion fish > ~/.config/fish/completions/almanac.fish",
-        description: "Once, for fish",
+        description: "Install it for fish",
       },
     ]),
   )

@@ -13,22 +13,30 @@ const followCommand = Command.make(
   "follow",
   {
     filters: {
-      service: filter("service", "Only of these services, with commas: blob-storage,plant-disease"),
-      type: filter("type", "Only of these types, with commas: backup_completed,backup_failed"),
-      subject: filter("subject", "Only what happened to this"),
+      service: filter(
+        "service",
+        "Only events of these services, separated by commas: blob-storage,plant-disease",
+      ),
+      type: filter(
+        "type",
+        "Only events of these types, separated by commas: backup_completed,backup_failed",
+      ),
+      subject: filter("subject", "Only events of this subject"),
     },
     after: Flag.String("after").pipe(
       Flag.withDescription(
-        "Continue after the event of this id, <epoch>-<sequence>; 0 begins with the first",
+        "Continue after the event with this ID, <epoch>-<sequence>; 0 starts with the first event",
       ),
       Flag.optional,
     ),
     count: Flag.Int("count").pipe(
-      Flag.withDescription("End after so many; without it, go on until Ctrl-C"),
+      Flag.withDescription("Exit after this number of events (default: run until Ctrl-C)"),
       Flag.withDefault(0),
     ),
     retry_for: Flag.Int("retry-for").pipe(
-      Flag.withDescription("End where the server is away for so many seconds; without it, never"),
+      Flag.withDescription(
+        "Exit if the server is offline for this number of seconds (default: never)",
+      ),
       Flag.optional,
     ),
     shared,
@@ -47,11 +55,11 @@ const followCommand = Command.make(
     return withSession(shared, (session) => follow(session, options), 0)
   },
 ).pipe(
-  Command.withDescription("Published events as they happen; it connects again by itself"),
+  Command.withDescription("Print published events as they happen; reconnects automatically"),
   Command.withExamples([
     {
       command: "almanac events follow --service share-protection --json",
-      description: "One CloudEvent a line, for a program",
+      description: "One CloudEvent per line, for a program",
     },
   ]),
 )

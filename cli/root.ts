@@ -13,11 +13,11 @@ export const root = Command.make("almanac").pipe(
       Flag.withDefault(""),
     ),
     set: Flag.String("set").pipe(
-      Flag.withDescription("One setting, section.name=value; may be repeated"),
+      Flag.withDescription("Setting, section.name=value (repeatable)"),
       Flag.between(0, set_flags_max),
     ),
   }),
-  Command.withDescription("Five services on one replayable log. See docs/configuration.md."),
+  Command.withDescription("Five services on one replayable log. Settings: docs/configuration.md."),
 )
 
 /** Sources of settings that this command line names. */

@@ -22,18 +22,22 @@ const registering = Command.make(
   "register",
   {
     url: Flag.String("url").pipe(
-      Flag.withDescription("Where clients reach this service, https://backup.example.org/v1"),
+      Flag.withDescription(
+        "URL of this service for clients, such as https://backup.example.org/v1",
+      ),
     ),
   },
   Effect.fn(function* ({ url }) {
     const configured = yield* settings
     const { DEFAULT, identity, keystone_authtoken } = configured
     if (identity.kind !== "keystone") {
-      const message = "identity.kind is embedded, which has no catalogue"
+      const message = "identity.kind is embedded, which has no service catalog"
       return yield* new NotRegistered({ message })
     }
     if (!isAddress(url)) {
-      return yield* new NotRegistered({ message: "--url must be http:// or https://, and no more" })
+      return yield* new NotRegistered({
+        message: "--url must be an http:// or https:// URL without user name, query or fragment",
+      })
     }
     const entry = {
       type: DEFAULT.catalog_type,
@@ -48,11 +52,11 @@ const registering = Command.make(
     yield* Console.log(`${entry.type} ${entry.interface_name} ${entry.url} ${done}`)
   }),
 ).pipe(
-  Command.withDescription("Put the endpoint into Keystone's catalogue, or bring it up to date"),
+  Command.withDescription("Register or update the endpoint in the catalog of Keystone"),
   Command.withExamples([
     {
       command: "almanac catalog register --url https://backup.example.org/v1",
-      description: "Done twice it changes nothing",
+      description: "Idempotent",
     },
   ]),
 )

@@ -34,18 +34,17 @@ const payload = Effect.gen(function* () {
   )
   return yield* Effect.try({
     try: () => utf8.decode(Buffer.concat(parts)).replace(line_end, ""),
-    catch: () => new InputUnusable({ message: "standard input holds no text in UTF-8" }),
+    catch: () => new InputUnusable({ message: "standard input is not UTF-8 text" }),
   })
 })
 
 const put = Command.make(
   "put",
   {
-    project: Flag.String("project").pipe(Flag.withDescription("Project that the secret is of")),
-    name: Flag.String("name").pipe(
-      Flag.withDescription("Name by which people know it"),
-      Flag.optional,
+    project: Flag.String("project").pipe(
+      Flag.withDescription("ID of the project that owns the secret"),
     ),
+    name: Flag.String("name").pipe(Flag.withDescription("Name of the secret"), Flag.optional),
   },
   Effect.fn(function* ({ project, name }) {
     const configured = yield* embeddedSettings("openstack secret store")
@@ -76,12 +75,12 @@ const put = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Read a secret on standard input, without the line end, and print one line: its href",
+    "Store a secret from standard input, without the final newline, and print its href",
   ),
   Command.withExamples([
     {
       command: "almanac secret put --project 0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e77 < s3-key.txt",
-      description: "An S3 key of a tenant",
+      description: "Store an S3 key of a tenant",
     },
   ]),
 )

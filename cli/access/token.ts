@@ -50,30 +50,30 @@ const issue = Command.make(
   "issue",
   {
     project: Flag.String("project").pipe(
-      Flag.withDescription("Project that the token belongs to"),
+      Flag.withDescription("ID of the project that the token belongs to"),
       Flag.optional,
     ),
     role: Flag.String("role").pipe(
-      Flag.withDescription("Role in it, member for example; may be repeated"),
+      Flag.withDescription("Role in the project, such as member (repeatable)"),
       Flag.between(0, grants_max),
     ),
     scope: Flag.String("scope").pipe(
-      Flag.withDescription("Scope, blobs:read for example; may be repeated"),
+      Flag.withDescription("Scope, such as blobs:read (repeatable)"),
       Flag.between(0, grants_max),
     ),
     name: Flag.String("name").pipe(
-      Flag.withDescription("Name by which the log knows its bearer, and it is revoked"),
+      Flag.withDescription("Name of the bearer, which the log records and `token revoke` accepts"),
       Flag.optional,
     ),
     ttl: Flag.Int("ttl").pipe(
-      Flag.withDescription("Seconds until it expires; without it, it does not"),
+      Flag.withDescription("Seconds until it expires (default: never)"),
       Flag.optional,
     ),
   },
   Effect.fn(function* ({ project, role, scope, name, ttl }) {
     if (role.length + scope.length === 0 && Option.isNone(project)) {
       return yield* new TokenRefused({
-        message: "Such a token could do nothing: give it a --role, a --scope or a --project.",
+        message: "The token would grant nothing: add --role, --scope or --project.",
       })
     }
     const configured = yield* settings
@@ -88,30 +88,30 @@ const issue = Command.make(
     yield* Console.log(Redacted.value(token))
   }),
 ).pipe(
-  Command.withDescription("Print one line: a new token"),
+  Command.withDescription("Issue a token and print it"),
   Command.withExamples([
     {
       command: "almanac token issue --project 0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e77 --role member",
-      description: "A token for a tenant",
+      description: "Token for a tenant",
     },
     {
       command: "almanac token issue --name backup --scope blobs:read --scope blobs:write",
-      description: "A token for the blob service",
+      description: "Token for the blob service",
     },
   ]),
 )
 
 const revoke = Command.make(
   "revoke",
-  { name: Argument.String("name").pipe(Argument.withDescription("The name it was issued by")) },
+  { name: Argument.String("name").pipe(Argument.withDescription("Name of the tokens")) },
   Effect.fn(function* ({ name }) {
     const configured = yield* settings
     const named = yield* Schema.decodeUnknownEffect(TokenName)(name)
     const { count } = yield* overLog(configured, (issuer, origin) => issuer.revoke(named, origin))
-    if (count === 0) return yield* new TokenRefused({ message: `No token of the name ${named}.` })
+    if (count === 0) return yield* new TokenRefused({ message: `No token is named ${named}.` })
   }),
 ).pipe(
-  Command.withDescription("Take back all tokens of a name: no process takes them any more"),
+  Command.withDescription("Revoke all tokens of a name; every process rejects them from now on"),
   Command.withExamples([{ command: "almanac token revoke backup", description: "Prints nothing" }]),
 )
 

@@ -22,7 +22,8 @@ class NoSuchTrust extends Schema.TaggedError<NoSuchTrust>()("NoSuchTrust", {
   message: Schema.String,
 }) {}
 
-const noTrust = (trust_id: string) => new NoSuchTrust({ message: `No such trust: ${trust_id}` })
+const noTrust = (trust_id: string) =>
+  new NoSuchTrust({ message: `Trust ${trust_id} does not exist.` })
 
 /** The issuer on this data folder, with exclusive access. */
 const issuerOf = ({ data, cluster }: Settings) =>
@@ -31,17 +32,19 @@ const issuerOf = ({ data, cluster }: Settings) =>
 const create = Command.make(
   "create",
   {
-    project: Flag.String("project").pipe(Flag.withDescription("Project in which the trust holds")),
+    project: Flag.String("project").pipe(
+      Flag.withDescription("ID of the project in which the trust is valid"),
+    ),
     user: Flag.String("user").pipe(
-      Flag.withDescription("User who trusts; without it, any of the project may name the trust"),
+      Flag.withDescription("Trustor; without it, every user of the project may use the trust"),
       Flag.optional,
     ),
     role: Flag.String("role").pipe(
-      Flag.withDescription("Role that is delegated, member unless given; may be repeated"),
+      Flag.withDescription("Delegated role (repeatable, default: member)"),
       Flag.between(0, roles_max),
     ),
     ttl: Flag.Int("ttl").pipe(
-      Flag.withDescription("Seconds until it expires; without it, it does not"),
+      Flag.withDescription("Seconds until it expires (default: never)"),
       Flag.optional,
     ),
   },
@@ -66,18 +69,18 @@ const create = Command.make(
     yield* Console.log(trust_id)
   }),
 ).pipe(
-  Command.withDescription("Print one line: the id of a new trust"),
+  Command.withDescription("Create a trust and print its ID"),
   Command.withExamples([
     {
       command: "almanac trust create --project 0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e77",
-      description: "A trust of a tenant",
+      description: "Trust of a tenant",
     },
   ]),
 )
 
 const revoke = Command.make(
   "revoke",
-  { trust: Argument.String("trust").pipe(Argument.withDescription("The trust's id")) },
+  { trust: Argument.String("trust").pipe(Argument.withDescription("ID of the trust")) },
   Effect.fn(function* ({ trust }) {
     const configured = yield* embeddedSettings("openstack trust delete")
     const trust_id = yield* Schema.decodeUnknownEffect(TrustId)(trust)
@@ -98,7 +101,7 @@ const revoke = Command.make(
     if (!was_there) return yield* noTrust(trust_id)
   }),
 ).pipe(
-  Command.withDescription("Take a trust back: jobs that need it end in error"),
+  Command.withDescription("Revoke a trust; jobs that need it fail"),
   Command.withExamples([
     {
       command: "almanac trust revoke 0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e78",

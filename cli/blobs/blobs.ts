@@ -16,23 +16,29 @@ const blobs_max = 10_000
 
 const policies = ["NONE", "REPLICA2", "REPLICA3", "EC42", "EC82"] as const
 
-const ids = Argument.String("id").pipe(Argument.variadic({ min: 1, max: blobs_max }))
+const ids = Argument.String("id").pipe(
+  Argument.withDescription("ID of a blob, 32 hex digits"),
+  Argument.variadic({ min: 1, max: blobs_max }),
+)
 
 const scope = (of_cluster: string) =>
   Flag.Literals("scope", ["node", "cluster"]).pipe(
-    Flag.withDescription(`node: this node's; cluster: ${of_cluster}`),
+    Flag.withDescription(`node (this node) or cluster (${of_cluster})`),
     Flag.withDefault("node" as const),
   )
 
 const put = Command.make(
   "put",
   {
-    files: Argument.String("file").pipe(Argument.variadic({ min: 1, max: blobs_max })),
+    files: Argument.String("file").pipe(
+      Argument.withDescription("File to store; - for standard input"),
+      Argument.variadic({ min: 1, max: blobs_max }),
+    ),
     policy: Flag.Literals("policy", policies).pipe(
-      Flag.withDescription("Copies or erasure code; REPLICA3 by default"),
+      Flag.withDescription("Replication policy (default: REPLICA3)"),
       Flag.optional,
     ),
-    labels: pairs("label", "A label"),
+    labels: pairs("label", "Label of the blob"),
     shared,
   },
   ({ files, policy, labels, shared }) =>
@@ -47,23 +53,29 @@ const put = Command.make(
       )
     }),
 ).pipe(
-  Command.withDescription("Store files, or standard input for -; prints their ids"),
+  Command.withDescription("Store files, or standard input for -, and print their IDs"),
   Command.withExamples([
     {
       command: "almanac blobs put model.bin --policy EC42 --label stage=prod",
-      description: "With a label, on six nodes",
+      description: "Store a file with a label, erasure-coded on six nodes",
     },
-    { command: "tar c data | almanac blobs put - -q", description: "A stream; prints its id" },
+    {
+      command: "tar c data | almanac blobs put - -q",
+      description: "Store a stream and print its ID",
+    },
   ]),
 )
 
 const get = Command.make(
   "get",
   {
-    id: Argument.String("id"),
-    file: Argument.String("file").pipe(Argument.optional),
+    id: Argument.String("id").pipe(Argument.withDescription("ID of the blob")),
+    file: Argument.String("file").pipe(
+      Argument.withDescription("Output file; - for standard output"),
+      Argument.optional,
+    ),
     force: Flag.Boolean("force").pipe(
-      Flag.withDescription("Replace the file if it exists"),
+      Flag.withDescription("Overwrite an existing file"),
       Flag.withDefault(false),
     ),
     shared,
@@ -74,13 +86,19 @@ const get = Command.make(
       const [blob, path] = [blobId(id), Option.getOrElse(file, () => "-")]
       if (path !== "-") return showOne(session, await download(session, blob, path, force))
       if (!session.screen.is_terminal) return await print(session, blob)
-      throw failure("usage", "A blob is no text for a terminal: name a file, or redirect it")
+      throw failure(
+        "usage",
+        "Binary data is not printed to a terminal: name a file, or redirect the output",
+      )
     }),
 ).pipe(
-  Command.withDescription("Fetch a blob; a file that was not finished is gone on with"),
+  Command.withDescription("Download a blob; resumes an interrupted download"),
   Command.withExamples([
-    { command: "almanac blobs get ID model.bin", description: "Into a file, whole or not at all" },
-    { command: "almanac blobs get ID | tar x", description: "To standard output" },
+    {
+      command: "almanac blobs get ID model.bin",
+      description: "Download to a file, which is never partial",
+    },
+    { command: "almanac blobs get ID | tar x", description: "Stream to standard output" },
   ]),
 )
 
@@ -88,14 +106,14 @@ const ls = Command.make(
   "list",
   {
     prefix: Flag.String("prefix").pipe(
-      Flag.withDescription("Only ids that begin so"),
+      Flag.withDescription("Only IDs with this prefix"),
       Flag.optional,
     ),
     labels: pairs("label", "Only blobs with this label"),
-    scope: scope("of all nodes"),
+    scope: scope("all nodes"),
     is_long: Flag.Boolean("long").pipe(
       Flag.withAlias("l"),
-      Flag.withDescription("With size, time, policy and labels"),
+      Flag.withDescription("Show size, time, policy and labels"),
       Flag.withDefault(false),
     ),
     limit,
@@ -108,15 +126,18 @@ const ls = Command.make(
     }),
 ).pipe(
   Command.withAlias("ls"),
-  Command.withDescription("The blobs, by id"),
+  Command.withDescription("List the blobs, by ID"),
   Command.withExamples([
-    { command: "almanac blobs ls -l --label stage=prod", description: "Sizes and labels too" },
+    {
+      command: "almanac blobs ls -l --label stage=prod",
+      description: "Blobs with this label, with sizes",
+    },
   ]),
 )
 
 const stat = Command.make(
   "stat",
-  { ids, scope: scope("on any node"), shared },
+  { ids, scope: scope("any node"), shared },
   ({ ids, scope, shared }) =>
     withSession(shared, async (session) => {
       const { statOf } = await import("#cli/client/blob-storage/download.ts")
@@ -133,14 +154,14 @@ const stat = Command.make(
     }),
 ).pipe(
   Command.withDescription(
-    "Size, time, policy, labels and checksum; exit code 4 if it is not there",
+    "Show size, time, policy, labels and checksum; exit code 4 if a blob does not exist",
   ),
-  Command.withExamples([{ command: "almanac blobs stat ID", description: "All about it" }]),
+  Command.withExamples([{ command: "almanac blobs stat ID", description: "Metadata of one blob" }]),
 )
 
 const rm = Command.make(
   "delete",
-  { ids, scope: scope("from every node"), shared },
+  { ids, scope: scope("all nodes"), shared },
   ({ ids, scope, shared }) =>
     withSession(shared, async (session) => {
       const { http, signal, output } = session
@@ -155,15 +176,15 @@ const rm = Command.make(
         (id) => removeOne(blobId(id)),
         (done) => {
           if (output.json || output.quiet) showItems(session, done, ["id", "deleted"])
-          else session.screen.err(`${done.length} deleted\n`)
+          else session.screen.err(`Blobs deleted: ${done.length}\n`)
         },
       )
     }),
 ).pipe(
   Command.withAlias("rm"),
-  Command.withDescription("Delete blobs from this node, or from every one"),
+  Command.withDescription("Delete blobs from this node, or from all nodes"),
   Command.withExamples([
-    { command: "almanac blobs rm ID --scope cluster", description: "From every node" },
+    { command: "almanac blobs rm ID --scope cluster", description: "Delete a blob from all nodes" },
   ]),
 )
 
@@ -176,11 +197,11 @@ const compact = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Give the space of deleted blobs back to one node's disk now; exit code 1 when some stays",
+    "Free the disk space of deleted blobs on one node; exit code 1 if some could not be freed",
   ),
   Command.withExamples([
-    { command: "almanac blobs compact", description: "The node on this data folder" },
-    { command: "almanac blobs compact --profile node-3", description: "Another node" },
+    { command: "almanac blobs compact", description: "The node on the data folder" },
+    { command: "almanac blobs compact --profile node-3", description: "The node of a profile" },
   ]),
 )
 

@@ -39,7 +39,7 @@ type Environment = Readonly<Record<string, string>>
 /** The failure if another cluster runs in the folder. */
 const inUse = (dir: string, pid: number | null) => {
   const holder = pid === null ? "another process" : `process ${pid}`
-  const message = `${dir} is in use by ${holder}: end that cluster first, or take another --dir`
+  const message = `${dir} is in use by ${holder}: stop that cluster first, or use another --dir`
   return new ClusterNodeFailed({ message })
 }
 
@@ -87,7 +87,9 @@ const common = (folder: string, nodes: number, token: string): Environment => {
 const busOf = Effect.fnUntraced(function* ({ node_id, data_dir, url }: NodeProcess) {
   const found = yield* findInstance(data_dir)
   if (Option.isNone(found)) {
-    return yield* new ClusterNodeFailed({ message: `${node_id} does not say where its bus is` })
+    return yield* new ClusterNodeFailed({
+      message: `${node_id} published no instance file with the address of its bus`,
+    })
   }
   const { nats } = found.value
   return {
@@ -125,7 +127,11 @@ const everyNodeSeesAll = (nodes: ReadonlyArray<NodeProcess>, token: string) => {
       times: joined_ms_max / poll_ms,
     }),
     Effect.flatMap((is_so) =>
-      is_so ? Effect.void : new ClusterNodeFailed({ message: "the nodes do not find one another" }),
+      is_so
+        ? Effect.void
+        : new ClusterNodeFailed({
+            message: `the nodes did not find one another within ${joined_ms_max / 1000} s`,
+          }),
     ),
   )
 }

@@ -24,23 +24,28 @@ export const cluster = Command.make(
   "cluster",
   {
     nodes: Flag.Int("nodes").pipe(
-      Flag.withDescription(`How many nodes, 1 to ${nodes_max}`),
+      Flag.withDescription(`Number of nodes, 1 to ${nodes_max} (default: 6)`),
       Flag.withDefault(6),
     ),
     dir: Flag.String("dir").pipe(
-      Flag.withDescription("Folder that keeps what they store; if absent it goes with them"),
+      Flag.withDescription("Folder that keeps their data (default: temporary, deleted at the end)"),
       Flag.optional,
     ),
     port: Flag.Int("port").pipe(
-      Flag.withDescription("Port of the first, the others follow; free ones if absent"),
+      Flag.withDescription(
+        "Port of the first node; the others use the next ports (default: free ports)",
+      ),
       Flag.optional,
     ),
   },
   Effect.fn(function* ({ nodes, dir, port }) {
     const first = Option.getOrUndefined(port)
-    if (nodes < 1 || nodes > nodes_max) return yield* refuse(`--nodes is 1 to ${nodes_max}`)
+    if (nodes < 1 || nodes > nodes_max)
+      return yield* refuse(`--nodes must be between 1 and ${nodes_max}`)
     if (first !== undefined && (first < 1 || first + nodes - 1 > port_max)) {
-      return yield* refuse(`--port and those after it are between 1 and ${port_max}`)
+      return yield* refuse(
+        `--port and the ports of the other nodes must be between 1 and ${port_max}`,
+      )
     }
     const { demoCluster } = yield* Effect.promise(() => import("#cli/blobs/cluster-nodes.ts"))
     const running = yield* demoCluster({
@@ -59,10 +64,10 @@ export const cluster = Command.make(
   Command.withDescription(summaries.cluster),
   Command.withSubcommands(subcommandsOf(noun)),
   Command.withExamples([
-    { command: "almanac cluster --nodes 6", description: "Six nodes, enough for EC42" },
+    { command: "almanac cluster --nodes 6", description: "Run six nodes, enough for EC42" },
     {
       command: "almanac cluster --nodes 3 --dir ./cluster --port 9701",
-      description: "Kept in a folder, on ports 9701 to 9703",
+      description: "Keep the data in a folder, on ports 9701 to 9703",
     },
   ]),
 )
@@ -73,13 +78,14 @@ const hints = ({ file, urls }: { readonly file: string; readonly urls: ReadonlyA
   const policy = urls.length >= 6 ? "EC42" : "REPLICA2"
   return [
     "",
-    "The nodes run until Ctrl-C. In another terminal, a blob into one and out of another:",
+    "The nodes run until Ctrl-C. To store a blob on one node and query another, paste this into",
+    "another terminal:",
     "",
     `  TOKEN=$(node -p 'require(${JSON.stringify(file)}).token')`,
     `  curl -sS -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/octet-stream" \\`,
     `    --data-binary hello "${first}/v1/blobs/stream?policy=REPLICATION_POLICY_${policy}"`,
     `  curl -sS -H "Authorization: Bearer $TOKEN" ${last}/v1/cluster/state`,
     "",
-    "docs/guide-cluster.md goes on from there.",
+    "Continue with docs/guide-cluster.md.",
   ]
 }

@@ -70,8 +70,8 @@ const formatCount = (bytes: number) => bytes.toLocaleString("en-US")
 const printOutcome = Effect.fnUntraced(function* (figures: Figures, is_json: boolean) {
   const { given_back_bytes, disk_bytes, used_bytes, problem } = figures
   const line =
-    `gave back ${formatCount(given_back_bytes)} bytes; ` +
-    `the volume uses ${formatCount(disk_bytes)} of which ${formatCount(used_bytes)} are live`
+    `freed ${formatCount(given_back_bytes)} bytes; ` +
+    `the volume uses ${formatCount(disk_bytes)} bytes, of which ${formatCount(used_bytes)} are live`
   yield* Console.log(is_json ? JSON.stringify(figures) : line)
   if (problem !== undefined) return yield* new NotCompacted({ message: problem })
 })
@@ -90,7 +90,7 @@ const compactOffline = (configured: Settings) =>
     })
     yield* recordAll(node_id).pipe(
       Effect.provideService(Blobs, volume),
-      Effect.catch((cause) => Effect.logWarning(`The log takes no facts: ${faultText(cause)}`)),
+      Effect.catch((cause) => Effect.logWarning(`The log accepts no writes: ${faultText(cause)}`)),
     )
     return yield* untilDone(fromEngine(() => volume.reclaim(slice_ms))).pipe(
       Effect.mapError((fault) => new NotCompacted({ message: faultText(fault) })),
@@ -105,7 +105,7 @@ const compactLocal = Effect.fnUntraced(function* (configured: Settings) {
   }
   const folder = volumeFolder(configured.blob.dir)
   if (!existsSync(folder)) {
-    return yield* new NotCompacted({ message: `There is no volume in ${folder} (blob.dir).` })
+    return yield* new NotCompacted({ message: `The folder ${folder} (blob.dir) has no volume.` })
   }
   return yield* compactOffline(configured)
 })

@@ -36,7 +36,7 @@ export interface AccessOptions {
   readonly signal: AbortSignal
 }
 
-const remote_start = "check that the server runs, and its address"
+const remote_start = "check the address, and that the server runs"
 
 const authorityOf = async (path: string | undefined): Promise<Access["tls"]> => {
   if (path === undefined || path === "") return {}
@@ -48,10 +48,11 @@ const authorityOf = async (path: string | undefined): Promise<Access["tls"]> => 
 
 const addressOf = (url: string, from: string) => {
   const is_http = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
-  if (!is_http) throw failure("usage", `${from} is no http:// or https:// address`)
+  if (!is_http) throw failure("usage", `${from} is not an http:// or https:// URL`)
   const { username, password } = new URL(url)
   // Messages would print it with the URL.
-  if (`${username}${password}` !== "") throw failure("usage", `${from} has a password in it`)
+  if (`${username}${password}` !== "")
+    throw failure("usage", `${from} must not contain a user name or password`)
   return new URL(url).href.replace(/\/+$/, "").replace(/\/v1$/, "")
 }
 
@@ -70,8 +71,8 @@ const withToken = (
     start: remote_start,
     sign_in:
       token === undefined
-        ? `give a token: ${from}`
-        : `put a token that is good into ${from}; on the server: almanac token issue --help`,
+        ? `set a token: ${from}`
+        : `set a valid token in ${from}; to issue one on the server: almanac token issue --help`,
   }
 }
 
@@ -95,8 +96,12 @@ const withKeystone = async (
   let current = await signed(signal)
   const url = given_url ?? os("endpoint") ?? current.endpoint
   if (url === undefined) {
-    const what = "The catalogue of Keystone has no service share-protection"
-    throw failure("usage", what, "set ALMANAC_URL, or: almanac catalog register --help")
+    const what = "The Keystone catalog has no share-protection service"
+    throw failure(
+      "usage",
+      what,
+      "set ALMANAC_URL, or register the service: almanac catalog register --help",
+    )
   }
   return {
     url: addressOf(url, "the endpoint"),
@@ -125,7 +130,7 @@ const fromProfile = async (profile: Record<string, string>, { env, signal }: Acc
   if (os("auth_url") !== undefined) return await withKeystone(os, url, signal)
   const path = profilesPath(env)
   if (url === undefined) {
-    throw failure("usage", `${path}: the profile has none of url, os_cloud and os_auth_url`)
+    throw failure("usage", `${path}: the profile has no url, os_cloud or os_auth_url`)
   }
   const token =
     profile.token ??
@@ -167,7 +172,7 @@ const jsonIn = async (path: string): Promise<Json | undefined> => {
   try {
     return fromJson(found.text)
   } catch {
-    throw failure("usage", `${path} is no JSON`)
+    throw failure("usage", `${path} is not valid JSON`)
   }
 }
 
@@ -181,7 +186,7 @@ const fromDataFolder = async (options: AccessOptions): Promise<Access | undefine
   const tokenOf = (name: string) => textAt(credentials, `${name}.token`)
   if (as !== undefined && tokenOf(as) === undefined) {
     const known = isObject(credentials) ? Object.keys(credentials).filter(tokenOf).join(", ") : ""
-    throw failure("usage", `${path} has no principal ${as}; it has ${known || "none"}`)
+    throw failure("usage", `${path} has no principal ${as}; it has: ${known || "none"}`)
   }
   // The server's own setting, which this command may not share; older servers do not record it.
   const cert = textAt(instance, "tls_cert") ?? tls_cert
@@ -196,8 +201,8 @@ const fromDataFolder = async (options: AccessOptions): Promise<Access | undefine
     },
     sign_in:
       credentials === undefined
-        ? "with an identity of its own a server has no development tokens: ALMANAC_URL and _TOKEN"
-        : `the tokens in ${path} are not this server's: restart it`,
+        ? "this server has no development tokens: set ALMANAC_URL and ALMANAC_TOKEN"
+        : `the tokens in ${path} do not belong to this server: restart it`,
   }
 }
 
@@ -218,14 +223,14 @@ export const accessOf = async (options: AccessOptions): Promise<Access> => {
   const { as } = options
   const other = await named(options)
   if (other !== undefined && as !== undefined) {
-    const what = `--as is of a development server beside this one, and ${other.url} is asked`
-    throw failure("usage", what, "leave it out, or the profile or variable that names the server")
+    const what = `--as is for a local development server, but ${other.url} is configured`
+    throw failure("usage", what, "omit --as, or the profile or variable that names the server")
   }
   const access = other ?? (await fromDataFolder(options))
   if (access !== undefined) return access
   throw failure(
     "usage",
-    `No server is named, and none runs on ${options.data_dir}`,
-    "start one with npm start, or set ALMANAC_URL and ALMANAC_TOKEN, OS_CLOUD, or OS_AUTH_URL",
+    `No server is configured, and none runs on ${options.data_dir}`,
+    "start one with npm start, or set ALMANAC_URL and ALMANAC_TOKEN, OS_CLOUD or OS_AUTH_URL",
   )
 }

@@ -63,13 +63,13 @@ const cloudsIn = async (path: string, text: string): Promise<JsonObject> => {
   if (fault !== undefined) {
     const { line } = lineCounter.linePos(fault.pos[0])
     const reason = fault.code.toLowerCase().replaceAll("_", " ")
-    throw failure("usage", `${path}: line ${line} is no YAML as it is read here: ${reason}`)
+    throw failure("usage", `${path}: line ${line} is not supported YAML: ${reason}`)
   }
   let file: Json
   try {
     file = document.toJS() as Json // By the schema above.
   } catch {
-    throw failure("usage", `${path}: an alias in it is of nothing, or there are too many of them`)
+    throw failure("usage", `${path}: an alias has no anchor, or there are too many aliases`)
   }
   const clouds = isObject(file) ? file.clouds : undefined
   return isObject(clouds) ? clouds : {}
@@ -114,15 +114,18 @@ const variablesOf = (cloud: JsonObject, home: string): Cloud => {
 const refuseUnsupported = (path: string, name: string, cloud: JsonObject) => {
   const type = textOf(cloud.auth_type)
   if (type !== undefined && !auth_types.test(type)) {
-    throw failure("usage", `${path}: ${name} signs in by ${type}, which this client does not`)
+    throw failure(
+      "usage",
+      `${path}: ${name} signs in with ${type}, which this client does not support`,
+    )
   }
   if (/^(false|no|off)$/i.test(textOf(cloud.verify) ?? "")) {
-    const what = `${path}: ${name} turns the check of certificates off, which this client does not`
-    throw failure("usage", what, "name the authority's certificate as cacert")
+    const what = `${path}: ${name} disables certificate verification, which is not supported`
+    throw failure("usage", what, "set cacert to the certificate of the authority")
   }
   if (cloud.profile !== undefined) {
-    const what = `${path}: ${name} has a vendor's profile, which this client does not read`
-    throw failure("usage", what, "write the address as auth.auth_url")
+    const what = `${path}: ${name} uses a vendor profile, which this client does not support`
+    throw failure("usage", what, "set auth.auth_url")
   }
 }
 
@@ -139,7 +142,10 @@ export const findCloud = async (env: NodeJS.ProcessEnv, name: string): Promise<C
     const searched = searchPath(env, "clouds", env.OS_CLIENT_CONFIG_FILE).filter((path) =>
       path.endsWith("yaml"),
     )
-    throw failure("usage", `OS_CLOUD is ${name}, and there is no ${searched.join(", ")}`)
+    throw failure(
+      "usage",
+      `OS_CLOUD is ${name}, but none of these files exists: ${searched.join(", ")}`,
+    )
   }
   const secure = await find(env, "secure", env.OS_CLIENT_SECURE_FILE)
   for (const file of [found, secure]) {
@@ -148,7 +154,7 @@ export const findCloud = async (env: NodeJS.ProcessEnv, name: string): Promise<C
   const cloud = found.clouds[name]
   if (!isObject(cloud)) {
     const known = Object.keys(found.clouds).join(", ") || "none"
-    throw failure("usage", `${found.path} has no cloud ${name}; it has ${known}`)
+    throw failure("usage", `${found.path} has no cloud ${name}; it has: ${known}`)
   }
   refuseUnsupported(found.path, name, cloud)
   const more = secure?.clouds[name]

@@ -12,23 +12,24 @@ const text_chars_max = 300
 
 /** Advice by error code. */
 const by_code: Readonly<Record<string, string>> = {
-  "svc.force_required": "repeat it with --force: what is in the share is overwritten",
+  "svc.force_required":
+    "repeat the command with --force, which overwrites the contents of the share",
   "svc.target_has_dependents":
     "delete them first: almanac policies list --target-id ID; almanac backups list --target-id ID",
   "svc.policy_has_inflight_backup": "wait for it: almanac backups list --policy-id ID",
   "svc.repository_locked": "wait for the job that holds it: almanac jobs list --target-id ID",
-  "svc.quota_exceeded": "delete what is not needed, or ask an operator: almanac domains update",
+  "svc.quota_exceeded": "delete data, or let an operator raise the quota: almanac domains update",
   "svc.trust_access_denied":
-    "make a trust and secrets that the service may read: almanac targets update --trust-id ID",
-  "svc.target_preflight_failed": "mend the bucket, then: almanac targets enroll ID",
-  "svc.field_immutable": "make a new one in its place",
+    "create a trust and readable secrets, then: almanac targets update --trust-id ID",
+  "svc.target_preflight_failed": "fix the bucket, then: almanac targets enroll ID",
+  "svc.field_immutable": "create a new resource instead",
   FAILED_PRECONDITION: "see how many nodes are active: almanac cluster status",
 }
 
 const by_status: Readonly<Record<number, string>> = {
-  403: "another role or scope is needed; beside a development server: --as admin, or domain_owner",
-  429: "wait, then repeat it",
-  503: "see what is wrong: the server's /readyz says it",
+  403: "use a token with the required role or scope; on a development server: --as admin",
+  429: "wait, then repeat the command",
+  503: "read the cause at /readyz of the server",
 }
 
 interface ErrorResponse {
@@ -61,7 +62,7 @@ const adviceFor = (code: string | undefined, response: ErrorResponse) => {
   const { status, access, request, location } = response
   if (status === 401) return access.sign_in
   // Redirections are not followed: they would send the token to another server.
-  if (status < 400) return `it is elsewhere, give that address: ${printable(location ?? "unknown")}`
+  if (status < 400) return `use the address of the redirection: ${printable(location ?? "unknown")}`
   const next = by_code[code ?? ""]
   if (next !== undefined) return next
   return status === 404 ? notFoundAdvice(request) : by_status[status]
@@ -97,15 +98,16 @@ const certificate = /CERT|SELF_SIGNED|UNABLE_TO|SSL|ALTNAME/
 const unreachableAdvice = (code: string, { start }: Access) => {
   if (code === "ECONNREFUSED") return start
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "check the address"
-  if (certificate.test(code)) return "name its authority: ALMANAC_CACERT=ca.pem, or ca in a profile"
-  return "repeat it; what was sent may have been done"
+  if (certificate.test(code))
+    return "trust its authority with ALMANAC_CACERT=ca.pem, or ca in a profile"
+  return "repeat the command; the server may have carried out the first request"
 }
 
 const reasonOf = (code: string, cause: unknown) => {
-  if (code === "ECONNREFUSED") return "nothing listens there"
-  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "there is no such host"
-  if (code === "ETIMEDOUT") return "no answer in time"
-  if (code === "ECONNRESET" || code === "EPIPE") return "the connection broke"
+  if (code === "ECONNREFUSED") return "connection refused"
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "unknown host"
+  if (code === "ETIMEDOUT") return "timeout"
+  if (code === "ECONNRESET" || code === "EPIPE") return "connection lost"
   return cause instanceof Error ? cause.message : String(cause)
 }
 
@@ -116,6 +118,6 @@ export const noResponseFailure = (
   { method, path }: { readonly method: string; readonly path: string },
 ) => {
   const code = codeOf(cause)
-  const what = `${access.url} does not answer ${method} ${path}: ${reasonOf(code, cause)}`
+  const what = `No response from ${access.url} to ${method} ${path}: ${reasonOf(code, cause)}`
   return failure("unreachable", what, unreachableAdvice(code, access), 0)
 }

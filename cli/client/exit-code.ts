@@ -2,16 +2,16 @@
 
 export const exit_codes = {
   ok: [0, "done"],
-  refused: [1, "the server refused: 400, 405, 413, 415, 422, 429, a redirection"],
-  usage: [2, "the command line or the configuration is wrong; nothing was sent"],
-  unreachable: [3, "no answer: nothing listens, no such host, TLS, the connection broke"],
-  not_found: [4, "it is not there: 404"],
-  forbidden: [5, "no token, one that is not known, or one that may not: 401, 403"],
-  failed: [6, "the server could not: 500 and above, after the retries of 503 and 504"],
-  conflict: [7, "its state does not allow it: 409, 412"],
-  job_failed: [8, "the job that was waited for ended in error"],
-  damaged: [9, "the bytes that came are not those of the blob; nothing is kept"],
-  interrupted: [130, "stopped by Ctrl-C"],
+  refused: [1, "the server rejected the request: 400, 405, 413, 415, 422, 429 or a redirection"],
+  usage: [2, "the command line or the configuration is invalid; no change was requested"],
+  unreachable: [3, "no response: connection refused, unknown host, TLS error or connection lost"],
+  not_found: [4, "not found: 404"],
+  forbidden: [5, "no token, an unknown token, or a token without the permission: 401, 403"],
+  failed: [6, "the server failed: 500 and above, for 503 and 504 after retries"],
+  conflict: [7, "the state of the resource does not allow it: 409, 412"],
+  job_failed: [8, "the job that the command waited for failed"],
+  damaged: [9, "the downloaded bytes do not match the checksum; no file is kept"],
+  interrupted: [130, "interrupted by Ctrl-C"],
 } as const satisfies Readonly<Record<string, readonly [number, string]>>
 
 export type Ending = keyof typeof exit_codes

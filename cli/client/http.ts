@@ -33,7 +33,7 @@ const retry_ms_first = 100
 const retry_ms_max = 30_000
 
 /** Maximum size of a buffered response, in bytes: a page of 1000 items of maximum size. */
-const answer_bytes_max = 64 * 2 ** 20
+const response_bytes_max = 64 * 2 ** 20
 
 export interface HttpRequest {
   readonly method: Method
@@ -72,8 +72,8 @@ export const jsonBody = (value: Json) => ({
 
 /** Reads the whole body; fails if it is too long. */
 const textOf = async (response: IncomingMessage) => {
-  const tooLong = (reason: string) => failure("failed", `The answer is ${reason}`)
-  return (await readAll(response, answer_bytes_max, tooLong)).toString()
+  const tooLong = (reason: string) => failure("failed", `The response is ${reason}`)
+  return (await readAll(response, response_bytes_max, tooLong)).toString()
 }
 
 const parsed = (text: string, request: HttpRequest) => {
@@ -81,8 +81,8 @@ const parsed = (text: string, request: HttpRequest) => {
   try {
     return fromJson(text)
   } catch {
-    const what = `${request.method} ${request.path}: the answer is no JSON.`
-    throw failure("failed", what, "check that the address is Almanac's")
+    const what = `${request.method} ${request.path}: the response is not JSON.`
+    throw failure("failed", what, "check that the address is that of an Almanac server")
   }
 }
 
@@ -114,7 +114,7 @@ const send = async (access: Access, agent: Agent, request: HttpRequest) => {
   const outgoing: ClientRequest = start(url, { method, headers, agent, signal, ...tls }, resolve)
   outgoing.on("error", reject)
   outgoing.setTimeout(request.silence_ms ?? silence_ms_max, () =>
-    outgoing.destroy(Object.assign(new Error("no answer in time"), { code: "ETIMEDOUT" })),
+    outgoing.destroy(Object.assign(new Error("timeout"), { code: "ETIMEDOUT" })),
   )
   if (typeof body !== "function") outgoing.end(body)
   else {

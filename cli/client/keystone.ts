@@ -44,7 +44,7 @@ const identityOf = (os: OpenStack): JsonObject => {
   if (token !== undefined) return { methods: ["token"], token: { id: token } }
   throw failure(
     "usage",
-    "OS_AUTH_URL is set, but neither a password, an application credential nor a token",
+    "OS_AUTH_URL is set, but no password, application credential or token",
     "set OS_USERNAME and OS_PASSWORD, OS_APPLICATION_CREDENTIAL_ID and _SECRET, or OS_TOKEN",
   )
 }
@@ -109,7 +109,7 @@ export const signIn = async (os: OpenStack, tls: Access["tls"], signal: AbortSig
     })
     const token = headers["x-subject-token"]
     if (typeof token !== "string") {
-      throw failure("failed", `${auth_url} answers no token`, "check that it is a Keystone v3")
+      throw failure("failed", `${auth_url} returned no token`, "check that it is a Keystone v3")
     }
     const issued = memberAt(body, "token")
     return { token, lifetime_ms: lifetimeOf(issued), endpoint: endpointIn(issued, os) }

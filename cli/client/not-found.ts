@@ -5,44 +5,45 @@ interface RequestLine {
   readonly path: string
 }
 
-const others = "another project's are not found either"
+const others = "resources of other projects are not found either"
 
 /** The first match wins; `$1` is the path's collection, which is also the command group. */
 const advice_by_path: ReadonlyArray<readonly [path: RegExp, advice: string]> = [
-  [/^\/api\/metrics\/./, "see which metrics there are: almanac readings sources"],
-  [/^\/api\/tier\/./, "the tiers are 1 to 4: almanac readings show"],
+  [/^\/api\/metrics\/./, "list the metrics: almanac readings sources"],
+  [/^\/api\/tier\/./, "use a tier from 1 to 4: almanac readings show"],
   // Of the cluster's paths only this one names a node.
-  [/^\/v1\/cluster\/leave/, "see which nodes there are: almanac cluster status"],
+  [/^\/v1\/cluster\/leave/, "list the nodes: almanac cluster status"],
   // An id consists of hexadecimal digits; the other paths name no blob.
-  [/^\/v1\/blobs\/[0-9a-f]/, "see what is there: almanac blobs list"],
-  [/^\/v1\/admin\/(jobs|targets)\/./, "see what is there: almanac $1 list --all-projects"],
-  [/^\/v1\/admin\/(workers|rollouts|read-models)\/./, "see what is there: almanac $1 list"],
+  [/^\/v1\/blobs\/[0-9a-f]/, "list the blobs: almanac blobs list"],
+  [/^\/v1\/admin\/(jobs|targets)\/./, "list them: almanac $1 list --all-projects"],
+  [/^\/v1\/admin\/(workers|rollouts|read-models)\/./, "list them: almanac $1 list"],
   [
     /^\/v1\/admin\/domains\/./,
-    "a domain is there once anything of it is set: almanac domains update --help",
+    "a domain exists once it has a setting: almanac domains update --help",
   ],
-  [/^\/v1\/admin\/audit\/./, "see what the log holds: almanac audit events"],
+  [/^\/v1\/admin\/audit\/./, "list the events of the log: almanac audit events"],
   [
     /^\/v1\/webhooks\/[^/]+\/dead-letters\/\d/,
-    `see what is there: almanac webhooks dead-letters ID; ${others}`,
+    `list them: almanac webhooks dead-letters ID; ${others}`,
   ],
   [
     /^\/v1\/(targets|policies|backups|restores|jobs|webhooks)\/./,
-    `see what is there: almanac $1 list; ${others}`,
+    `list them: almanac $1 list; ${others}`,
   ],
   [
     /^\/v1\/target-templates\/./,
-    "see what is there: almanac templates list; another domain's are not found either",
+    "list them: almanac templates list; templates of other domains are not found either",
   ],
   // Keystone
   [/^\/v3\//, "check OS_AUTH_URL"],
 ]
 
 /** For a path without a resource: the route does not exist. */
-const unserved = "check the address, and that the server serves this: services in its configuration"
+const unserved =
+  "check the address, and that the server runs this service: services in its configuration"
 
 /** Of all bodies, only a restore's unknown backup is a 404. */
-const restored = `see which backups there are: almanac backups list; ${others}`
+const restored = `list the backups: almanac backups list; ${others}`
 
 /** Advice after a 404 to this request; the path may have a query. */
 export const notFoundAdvice = ({ method, path }: RequestLine) => {

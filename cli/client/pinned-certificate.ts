@@ -9,7 +9,7 @@ export interface TlsTrust {
   readonly checkServerIdentity?: (host: string, certificate: PeerCertificate) => Error | undefined
 }
 
-const mismatch = "It shows another certificate than its settings name in tls.cert."
+const mismatch = "The certificate differs from the one in its setting tls.cert."
 
 /**
  * Trusts only the first certificate of this PEM, whatever its issuer and host name. The PEM may

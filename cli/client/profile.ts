@@ -61,10 +61,11 @@ const parsed = async (path: string, text: string): Promise<Json> => {
 }
 
 const profileOf = (path: string, name: string, table: Json): Profile => {
-  if (!isObject(table)) throw failure("usage", `${path}: ${name} is no table [${name}]`)
+  if (!isObject(table)) throw failure("usage", `${path}: ${name} must be a table [${name}]`)
   for (const [key, value] of Object.entries(table)) {
-    if (!names.has(key)) throw failure("usage", `${path}: [${name}] has no ${key}`)
-    if (typeof value !== "string") throw failure("usage", `${path}: [${name}] ${key} is no text`)
+    if (!names.has(key)) throw failure("usage", `${path}: [${name}] has an unknown key ${key}`)
+    if (typeof value !== "string")
+      throw failure("usage", `${path}: [${name}] ${key} must be a string`)
   }
   // Checked above.
   return table as Profile
@@ -82,7 +83,7 @@ export const findProfile = async (
   const found = await findText(path)
   if (found === undefined) {
     if (name === undefined) return undefined
-    throw failure("usage", `There is no profile ${name}: ${path} does not exist`)
+    throw failure("usage", `Profile ${name} does not exist, because ${path} does not exist`)
   }
   const all = await parsed(path, found.text)
   const tables = isObject(all) ? all : {}
@@ -94,5 +95,5 @@ export const findProfile = async (
   if (table !== undefined) return profileOf(path, name ?? "default", table)
   if (name === undefined) return undefined
   const known = Object.keys(tables).join(", ") || "none"
-  throw failure("usage", `${path} has no profile ${name}; it has ${known}`)
+  throw failure("usage", `${path} has no profile ${name}; it has: ${known}`)
 }

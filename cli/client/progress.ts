@@ -76,8 +76,8 @@ const figures = (step: Step, rate: number | undefined) => {
     ...(rate === undefined || done === undefined || done === total
       ? []
       : [`${formatBytes(Math.max(0, rate))}/s`]),
-    ...(elapsed_s === undefined ? [] : [`${formatDuration(elapsed_s)} elapsed`]),
     ...(left === undefined ? [] : [`${formatDuration(left)} left`]),
+    ...(elapsed_s === undefined ? [] : [`${formatDuration(elapsed_s)} elapsed`]),
   ]
 }
 

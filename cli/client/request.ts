@@ -69,8 +69,8 @@ const nothingToChange = () =>
   failure("usage", "Nothing to change: no flag names a new value", "--help lists the flags")
 
 /**
- * Fails with all missing flags at once. Of two shapes of the API it lists those of the one that more
- * flags were given for, by default of Shape A.
+ * Fails with all missing flags at once. Of two shapes of the API it lists those of the one that
+ * more flags were given for, by default of Shape A.
  */
 const requireFields = (
   fields: ReadonlyArray<Field>,

@@ -140,8 +140,8 @@ const mergedOverCurrent = async (
 
 /**
  * Checks the requested columns before anything is sent, if the operation declares its resource.
- * Returns whether the response needs no other check: after a change, an error about the output would
- * hide that the change was made.
+ * Returns whether the response needs no other check: after a change, an error about the output
+ * would hide that the change was made.
  */
 const checkColumns = ({ output }: Session, operation: Operation) => {
   const { resource, created, computed, method } = operation

@@ -28,19 +28,19 @@ export const sinceTooLate = (since: string | undefined, now: number) => {
   const last = [now, now - 1, now - 2].find(isBusinessDay)
   return since === undefined || last === undefined || dayOf(since) <= last
     ? undefined
-    : `--since ${since} is later than ${dateOf(last)}, the last day that can have a composite`
+    : `--since ${since} is after ${dateOf(last)}, the last day that can have a composite`
 }
 
 /** History that an indicator needs; growth starts a year after its series. Market facts, A2.2. */
 const history_needed =
-  "a metric counts after 3 years of values, hy_spread after 1, growth on the year before after 4"
+  "a metric needs 3 years of values, hy_spread 1 year, year-on-year growth 4 years"
 
 /** Why no day has a composite. */
 export const noCompositeReason = (since: string | undefined) => {
   const what =
     since === undefined
       ? "no day has a composite yet: ingest metrics first"
-      : `no day from ${since} on has a composite: ingest newer values, or more of the past`
+      : `no day since ${since} has a composite: ingest newer values or more history`
   return `${what}; ${history_needed}`
 }
 
@@ -48,12 +48,14 @@ export const backfill = Command.make(
   "backfill-composite",
   {
     since: Flag.String("since").pipe(
-      Flag.withDescription("First day to compute, YYYY-MM-DD; 20 years back if absent"),
+      Flag.withDescription("First day to compute, YYYY-MM-DD (default: 20 years ago)"),
       Flag.withSchema(CalendarDate),
       Flag.optional,
     ),
     vintage: Flag.Literals("vintage", ["latest", "first"]).pipe(
-      Flag.withDescription("first: with each value as it was told first, before any revision"),
+      Flag.withDescription(
+        "Use the latest values, or the first published ones, before any revision",
+      ),
       Flag.withDefault("latest" as const),
     ),
   },
@@ -75,10 +77,13 @@ export const backfill = Command.make(
 ).pipe(
   Command.withDescription(summaries["backfill-composite"]),
   Command.withExamples([
-    { command: "almanac backfill-composite", description: "The last 20 years, after an ingest" },
+    {
+      command: "almanac backfill-composite",
+      description: "Compute the last 20 years, after an ingest",
+    },
     {
       command: "almanac backfill-composite --vintage first",
-      description: "What would have been seen then, without later revisions",
+      description: "As it would have been computed at the time, without later revisions",
     },
   ]),
 )

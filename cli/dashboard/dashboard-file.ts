@@ -39,8 +39,8 @@ export const waitForFile = Effect.fnUntraced(function* (position: number, stall_
     reached = next
     if (now - since > stall_ms) {
       const message =
-        `Everything is stored, but ${file.path} does not show it yet: see whether the instance ` +
-        "that runs serves capital-pressure, and its log."
+        `Everything is stored, but ${file.path} is behind the log: check that the running server ` +
+        "serves capital-pressure, and check its log."
       return yield* new FileBehind({ message })
     }
   }

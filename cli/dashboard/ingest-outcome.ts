@@ -35,7 +35,7 @@ export const rewordLogFailures = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.mapError(work, (failure) => {
     if (failure instanceof DemoMixed) return new NoneIngested({ message: failure.detail })
     if (failure instanceof Unavailable || failure instanceof LogUnavailable) {
-      return new NoneIngested({ message: `the log is out of reach: ${failure.detail}` })
+      return new NoneIngested({ message: `the log is unavailable: ${failure.detail}` })
     }
     return failure
   })
@@ -48,7 +48,7 @@ const cellsOf = (report: FeedReport): ReadonlyArray<string> => {
   if (report.outcome === "failed") return ["-", "-", "-", printable(report.detail)]
   const { observed, revised, newest, is_unchanged } = report
   const counts = [`${observed}`, `${revised}`, newest ?? "-"]
-  return [...counts, is_unchanged ? "unchanged at its publisher" : ""]
+  return [...counts, is_unchanged ? "unchanged at the publisher" : ""]
 }
 
 const head = ["FEED", "NEW", "REVISED", "NEWEST", ""]

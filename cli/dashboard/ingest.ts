@@ -60,16 +60,16 @@ const problemOf = (id: string) => {
   if (other_feeds.some((feed) => feed === id)) return undefined
   const ids = [...live.map(({ metric_id }) => metric_id), ...other_feeds]
   const near = nearest(id, ids)
-  return `there is no metric ${id}${near === undefined ? "" : `; did you mean ${near}?`}`
+  return `unknown metric ${id}${near === undefined ? "" : `; did you mean ${near}?`}`
 }
 
 /** The folder of `--source file:DIR`; undefined without it. */
 const folderOf = Effect.fnUntraced(function* (source: Option.Option<string>) {
   if (Option.isNone(source)) return undefined
   const [, folder = ""] = /^file:(.+)$/.exec(source.value) ?? []
-  if (folder === "") return yield* failFlag("--source is file:DIR, a folder of CSV files")
+  if (folder === "") return yield* failFlag("--source must be file:DIR, a folder of CSV files")
   const path = resolve(folder)
-  return existsSync(path) ? path : yield* failFlag(`--source: there is no folder ${path}`)
+  return existsSync(path) ? path : yield* failFlag(`--source: folder ${path} does not exist`)
 })
 
 const checkedFolder = Effect.fnUntraced(function* ({ metric, since, source, demo }: Flags) {
@@ -78,7 +78,8 @@ const checkedFolder = Effect.fnUntraced(function* ({ metric, since, source, demo
     if (problem !== undefined) return yield* failFlag(problem)
   }
   const is_narrowed = metric.length > 0 || Option.isSome(since) || Option.isSome(source)
-  if (demo && is_narrowed) return yield* failFlag("--demo generates everything: give it alone")
+  if (demo && is_narrowed)
+    return yield* failFlag("--demo generates all data and excludes --metric, --since and --source")
   return yield* folderOf(source)
 })
 
@@ -136,27 +137,27 @@ const runWithProgress = Effect.fnUntraced(function* (options: IngestOptions) {
 })
 
 const demo_note =
-  "This is generated data: nothing of it was ever published, and every page says so. " +
+  "This is generated data, none of it was ever published, and every page is marked accordingly. " +
   "For real data use another data folder (ALMANAC_DATA_DIR)."
 
 export const ingest = Command.make(
   "ingest",
   {
     metric: Flag.String("metric").pipe(
-      Flag.withDescription("Only this metric, prices or watchlist; may be repeated"),
+      Flag.withDescription("Only this metric, or prices or watchlist (repeatable)"),
       Flag.between(0, metric_flags_max),
     ),
     since: Flag.String("since").pipe(
-      Flag.withDescription("From this date on, YYYY-MM-DD; all that is published if absent"),
+      Flag.withDescription("First date, YYYY-MM-DD (default: all published data)"),
       Flag.withSchema(CalendarDate),
       Flag.optional,
     ),
     source: Flag.String("source").pipe(
-      Flag.withDescription("file:DIR reads <metric>.csv and <TICKER>.csv of a folder instead"),
+      Flag.withDescription("file:DIR to read <metric>.csv and <TICKER>.csv from a folder"),
       Flag.optional,
     ),
     demo: Flag.Boolean("demo").pipe(
-      Flag.withDescription("Generates 20 years instead, marked as such everywhere"),
+      Flag.withDescription("Generate 20 years of data, which every page marks as generated"),
       Flag.withDefault(false),
     ),
   },
@@ -175,17 +176,20 @@ export const ingest = Command.make(
     yield* outcomeOf(feeds)
   }, withInterruptExitCode),
 ).pipe(
-  Command.withDescription(summaries.ingest),
+  Command.withDescription(
+    `${summaries.ingest}: exit code 0, 2 if some feeds failed, 1 if all failed or the ` +
+      "command line is invalid, 130 if it was interrupted",
+  ),
   Command.withExamples([
-    { command: "almanac ingest", description: "Everything, from its publishers" },
+    { command: "almanac ingest", description: "All feeds, from their publishers" },
     {
       command: "almanac ingest --metric nfci --metric prices --since 2026-01-01",
-      description: "Two feeds, this year",
+      description: "Two feeds, since 2026",
     },
-    { command: "almanac ingest --demo", description: "A made-up history, to see the page" },
+    { command: "almanac ingest --demo", description: "Generated data for trying the dashboard" },
     {
       command: "almanac ingest --source file:./csv",
-      description: "From files of your own, without a network",
+      description: "From your own files, without network access",
     },
   ]),
 )

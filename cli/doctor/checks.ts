@@ -91,7 +91,7 @@ const busFindings = (of: Settings, checks: ReadonlyArray<BusCheck>) => {
 }
 
 const silent = new Error(
-  `It does not answer within ${bus_ms_max / 1000} s: look at its log and disk.`,
+  `The bus did not respond within ${bus_ms_max / 1000} s: check its log and disk.`,
 )
 
 const identity = ({ identity, services, keystone_authtoken: { auth_url } }: Settings) =>
@@ -100,10 +100,10 @@ const identity = ({ identity, services, keystone_authtoken: { auth_url } }: Sett
     try {
       const signal = AbortSignal.timeout(answer_ms_max)
       const { status } = await fetch(auth_url, { signal })
-      const text = `Keystone at ${auth_url} answers ${status}`
-      return status < 400 ? ok("identity", text) : fail("identity", `${text}: look there.`)
+      const text = `Keystone at ${auth_url} responds with ${status}`
+      return status < 400 ? ok("identity", text) : fail("identity", `${text}: check its log.`)
     } catch {
-      return fail("identity", `Keystone at ${auth_url} does not answer.`)
+      return fail("identity", `Keystone at ${auth_url} does not respond.`)
     }
   })
 
@@ -121,16 +121,18 @@ const settingsCheck = (
   run: Effect.sync((): ReadonlyArray<Finding> => {
     if (running === undefined) return []
     if (effective === undefined) {
-      const why = "The server is of a release that does not record its settings"
-      return [warn("settings", `${why}: it is judged by those of this command.`)]
+      const why = "The release of the server does not record its settings"
+      return [warn("settings", `${why}: the checks use the settings of this command.`)]
     }
     const { differing, missing_secrets } = effective
     if (missing_secrets.length > 0) {
-      const why = `The server has ${listNames(missing_secrets)}, and this command does not`
-      return [warn("settings", `${why}: run doctor with the server's --config and environment.`)]
+      const why = `The server has ${listNames(missing_secrets)}, but this command does not`
+      return [
+        warn("settings", `${why}: run doctor with the --config and environment of the server.`),
+      ]
     }
     const others = `those of this command differ in ${listNames(differing)}`
-    const text = "the running server's"
+    const text = "the checks use the settings of the running server"
     return [ok("settings", differing.length === 0 ? text : `${text}; ${others}`)]
   }),
 })
@@ -148,7 +150,7 @@ const withCertificate = (of: Settings, running: Instance | undefined): Settings 
 const requireKnown = (names: ReadonlyArray<string>, only: ReadonlyArray<string>) => {
   const unknown = only.filter((name) => !names.includes(name))
   if (unknown.length === 0) return Effect.void
-  const message = `There is no check ${unknown.join(", ")}. There are: ${names.join(", ")}.`
+  const message = `Unknown check ${unknown.join(", ")}: use any of ${names.join(", ")}.`
   return Effect.fail(new UnknownCheck({ message }))
 }
 
@@ -161,7 +163,7 @@ export const localFindings = Effect.fnUntraced(function* (only: ReadonlyArray<st
   const running = yield* instance(own)
   const effective = effectiveSettings(own, running)
   const server_settings = withCertificate(effective?.settings ?? own, running)
-  const none = `None runs on ${own.data.dir}: this looks at what is kept.`
+  const none = `No server runs on ${own.data.dir}: only stored data is checked.`
   const gateway =
     running === undefined
       ? [promiseCheck("server", async () => warn("server", none))]

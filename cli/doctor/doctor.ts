@@ -25,22 +25,22 @@ export const doctor = Command.make(
   "doctor",
   {
     url: Flag.String("url").pipe(
-      Flag.withDescription("A gateway elsewhere, by HTTP alone; its token in ALMANAC_TOKEN"),
+      Flag.withDescription("Check a remote gateway over HTTP only; its token is in ALMANAC_TOKEN"),
       Flag.withDefault(""),
     ),
     json: Flag.Boolean("json").pipe(
-      Flag.withDescription("One JSON document for programs: a list of {status, what, why}"),
+      Flag.withDescription("Print JSON: a list of {status, what, why}"),
       Flag.withDefault(false),
     ),
     only: Flag.String("only").pipe(
-      Flag.withDescription("One check alone, by its name with hyphens; may be repeated"),
+      Flag.withDescription("Run only this check, such as log-end (repeatable)"),
       Flag.between(0, only_max),
     ),
   },
   Effect.fn(function* ({ url, json, only }) {
     const data_dir = process.env.ALMANAC_DATA_DIR || "./data"
     const found = yield* url === "" ? localFindings(only) : remoteFindings(url, data_dir, only)
-    const nothing = ok(only.join(", "), "There is nothing of this here.")
+    const nothing = ok(only.join(", "), "Nothing to check here.")
     const all = found.length === 0 ? [nothing] : found
     if (json) yield* Console.log(JSON.stringify(all))
     else for (const one of all) yield* Console.log(lineOf(one))
@@ -54,12 +54,12 @@ export const doctor = Command.make(
 ).pipe(
   Command.withDescription(summaries.doctor),
   Command.withExamples([
-    { command: "almanac doctor", description: "This machine, and what runs on it" },
-    { command: "almanac doctor --json", description: "The same, for a program" },
-    { command: "almanac doctor --only log-end --only disk", description: "Two checks alone" },
+    { command: "almanac doctor", description: "This machine and its server" },
+    { command: "almanac doctor --json", description: "The findings as JSON" },
+    { command: "almanac doctor --only log-end --only disk", description: "Only two checks" },
     {
       command: "almanac doctor --url https://backup.example.com",
-      description: "A gateway elsewhere, with a token in ALMANAC_TOKEN",
+      description: "A remote gateway, with a token in ALMANAC_TOKEN",
     },
   ]),
 )

@@ -33,7 +33,7 @@ const decoded = <A>(
 const unavailable = (what: string, { status, text }: GatewayResponse): ReadonlyArray<Finding> => {
   if (status === 404) return []
   if (status === 401 || status === 403) {
-    return [warn(what, `${status}: give an operator's token (ALMANAC_TOKEN) to look at this.`)]
+    return [warn(what, `${status}: this check needs the token of an operator (ALMANAC_TOKEN).`)]
   }
   return [fail(what, `${status} ${text.slice(0, 200)}`)]
 }
@@ -58,8 +58,11 @@ const readModels = async (get: Get): Promise<ReadonlyArray<Finding>> => {
   if (found === undefined) return unavailable("read models", answer)
   return found.read_models.map(({ name, position, behind }) =>
     behind > behind_max
-      ? warn("read model", `${name} is ${behind} positions behind: is its process overloaded?`)
-      : ok("read model", `${name} shows position ${position}, ${behind} behind`),
+      ? warn(
+          "read model",
+          `${name} is ${behind} positions behind the log: check the load of its process`,
+        )
+      : ok("read model", `${name} is at position ${position}, ${behind} behind the log`),
   )
 }
 
@@ -93,14 +96,14 @@ const webhooks = async (get: Get): Promise<ReadonlyArray<Finding>> => {
     // Deleted meanwhile.
     if (response.status === 404) continue
     const hook = Option.getOrUndefined(decoded(Hook, response))
-    if (hook === undefined) failing.push(`${id} answers ${response.status}`)
+    if (hook === undefined) failing.push(`${id} responds with ${response.status}`)
     const since = hook?.delivery?.failing_since ?? null
-    if (since !== null) failing.push(`${id} fails since ${since}`)
+    if (since !== null) failing.push(`${id} has been failing since ${since}`)
   }
   const { length } = found.webhooks
   const count_text = length < webhooks_max ? `${length}` : `the first ${length}`
-  if (failing.length === 0) return [ok("webhooks", `${count_text}, none fails`)]
-  return [warn("webhooks", `${listNames(failing)}: almanac webhooks show ID says why.`)]
+  if (failing.length === 0) return [ok("webhooks", `${count_text}, none failing`)]
+  return [warn("webhooks", `${listNames(failing)}: almanac webhooks show ID shows the reason.`)]
 }
 
 const Ring = Schema.Struct({
@@ -118,7 +121,7 @@ const cluster = async (get: Get): Promise<ReadonlyArray<Finding>> => {
   return [
     warn(
       "blob nodes",
-      `${count_text}, ${listNames(offline)} offline: start them, or let them leave.`,
+      `${count_text}, ${listNames(offline)} offline: start them, or remove them from the cluster.`,
     ),
   ]
 }

@@ -26,11 +26,11 @@ const largest = (text: string, name: string, label: string) =>
 const publisher: MetricCheck = (text) => {
   const [lag] = samplesOf(text, "almanac_publisher_lag_seconds")
   if (lag === undefined) {
-    return [ok("publisher", "another process publishes: its metrics have the lag")]
+    return [ok("publisher", "another process publishes and reports the lag")]
   }
-  const late = `the oldest commit that is not published is ${durationText(lag.value)} old`
+  const late = `the oldest unpublished commit is ${durationText(lag.value)} old`
   return lag.value > lag_s_max.publisher
-    ? [warn("publisher", `${late}: /readyz and the log of this process say why.`)]
+    ? [warn("publisher", `${late}: see /readyz and the log of this process for the reason.`)]
     : [ok("publisher", lag.value === 0 ? "every commit is published" : late)]
 }
 
@@ -38,9 +38,9 @@ const webhookLag: MetricCheck = (text) => {
   const all = largest(text, "almanac_webhook_lag_seconds", "webhook")
   const late = all.filter(({ value }) => value > lag_s_max.webhook)
   if (all.length === 0) return []
-  if (late.length === 0) return [ok("webhook lag", `${all.length} active, none is late`)]
+  if (late.length === 0) return [ok("webhook lag", `${all.length} active, none late`)]
   const names = late.map(({ label, value }) => `${label} is ${durationText(value)} behind`)
-  return [warn("webhook lag", `${listNames(names)}: almanac webhooks show ID says why.`)]
+  return [warn("webhook lag", `${listNames(names)}: almanac webhooks show ID shows the reason.`)]
 }
 
 const subscribers: MetricCheck = (text) => {
@@ -49,8 +49,8 @@ const subscribers: MetricCheck = (text) => {
     return [
       warn(
         "subscribers",
-        "The durable NATS consumers cannot be listed: does nats-server let the publisher ask " +
-          "for them (deploy/nats/nats.conf)?",
+        "The durable NATS consumers cannot be listed: check that nats-server permits it to the " +
+          "publisher (deploy/nats/nats.conf).",
       ),
     ]
   }
@@ -64,19 +64,19 @@ const subscribers: MetricCheck = (text) => {
     found.push(
       fail(
         "subscribers",
-        `${listNames(names)}, which were discarded before it read them: have its owner read them ` +
-          "by GET /v1/events (docs/guide-events.md).",
+        `${listNames(names)}, which were discarded before it read them: its owner can read them ` +
+          "with GET /v1/events (docs/guide-events.md).",
       ),
     )
   }
   if (late.length > 0) {
     const names = late.map(({ label, value }) => `${label} is ${durationText(value)} behind`)
-    const why = "it misses events once they are older than events.retention_days"
+    const why = "it misses events that are older than events.retention_days"
     found.push(warn("subscribers", `${listNames(names)}: ${why}; inform its owner.`))
   }
   return found.length > 0
     ? found
-    : [ok("subscribers", `${count.value} durable consumers, none is late`)]
+    : [ok("subscribers", `${count.value} durable consumers, none late`)]
 }
 
 const events: MetricCheck = (text) => {
@@ -100,7 +100,10 @@ const events: MetricCheck = (text) => {
   const [mirror] = samplesOf(text, "almanac_mirror_lag_seconds")
   if (mirror === undefined || mirror.value <= lag_s_max.mirror) return found
   const late = `the mirror for NATS subscribers is ${durationText(mirror.value)} behind`
-  return [...found, warn("events", `${late}: the log of the process that publishes says why.`)]
+  return [
+    ...found,
+    warn("events", `${late}: see the log of the publishing process for the reason.`),
+  ]
 }
 
 const diskFloor: MetricCheck = (text) => {
@@ -108,9 +111,10 @@ const diskFloor: MetricCheck = (text) => {
   const [floor] = samplesOf(text, "almanac_volume_disk_floor_bytes")
   if (free === undefined || floor === undefined) return []
   const line =
-    `${gigabytes(free.value)} free where blobs are, and puts leave ` +
-    `${gigabytes(floor.value)} (blob.free_floor_bytes)`
-  if (free.value < floor.value) return [fail("disk floor", `${line}: puts are refused; make room.`)]
+    `${gigabytes(free.value)} free on the disk of blobs; puts leave ` +
+    `${gigabytes(floor.value)} free (blob.free_floor_bytes)`
+  if (free.value < floor.value)
+    return [fail("disk floor", `${line}: puts are rejected until space is freed.`)]
   return [free.value < 2 * floor.value ? warn("disk floor", `${line}.`) : ok("disk floor", line)]
 }
 
@@ -118,10 +122,15 @@ const release: MetricCheck = (text) => {
   const [build] = samplesOf(text, "almanac_build_info")
   if (build === undefined) return []
   const { version: served = "", node = "" } = build.labels
-  const line = `the server is ${served} on Node ${node}`
+  const line = `the server has version ${served} and runs on Node ${node}`
   return served === version
     ? [ok("version", line)]
-    : [warn("version", `${line}, and this command ${version}: use one release for both.`)]
+    : [
+        warn(
+          "version",
+          `${line}, but this command has version ${version}: use the same release for both.`,
+        ),
+      ]
 }
 
 /** Metric checks by name. */

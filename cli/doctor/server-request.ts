@@ -12,7 +12,7 @@ import type { Settings } from "#schemas/settings.ts"
 /** Timeout of a gateway's response, in milliseconds. */
 export const answer_ms_max = 10_000
 /** Maximum size of a response, in bytes: lists are a fraction of this. */
-const answer_bytes_max = 8 * 1024 * 1024
+const response_bytes_max = 8 * 1024 * 1024
 
 /** Sends requests to a gateway without retries, because the first response is the check. */
 const getOf =
@@ -28,8 +28,8 @@ const getOf =
     sent.on("error", reject)
     sent.end()
     const response = await promise
-    const tooLong = (why: string) => new Error(`${path}: the answer is ${why}`)
-    const text = (await readAll(response, answer_bytes_max, tooLong)).toString()
+    const tooLong = (why: string) => new Error(`${path}: the response is ${why}`)
+    const text = (await readAll(response, response_bytes_max, tooLong)).toString()
     return { status: response.statusCode ?? 0, text } satisfies GatewayResponse
   }
 

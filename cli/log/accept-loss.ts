@@ -24,15 +24,15 @@ const examined = Effect.fnUntraced(function* ({ data, blob }: Settings) {
 const accept = Effect.fnUntraced(function* (configured: Settings, reason: string | undefined) {
   const findings = yield* Effect.provide(examined(configured), Layer.fresh(log(configured)))
   if (findings.length === 0) {
-    yield* Console.log("The log is whole: nothing is missing, and nothing was changed.")
+    yield* Console.log("No commit is missing from the log. Nothing was changed.")
     return
   }
   for (const finding of findings) yield* Console.log(findingText(finding))
   const missing = mergeMissing(findings.flatMap((finding) => finding.missing))
   if (missing.length > missing_ranges_max) {
     return yield* refused(
-      `${missing.length} ranges are missing, and at most ${missing_ranges_max} can be recorded. ` +
-        "Put a backup back with `almanac restore-state`.",
+      `${missing.length} ranges are missing, but at most ${missing_ranges_max} can be recorded. ` +
+        "Restore a backup with `almanac restore-state`.",
     )
   }
   if (reason === undefined) {
@@ -46,16 +46,16 @@ const accept = Effect.fnUntraced(function* (configured: Settings, reason: string
   // Without the guard, because this commit reopens the log.
   const open = Layer.provideMerge(host, Layer.fresh(logGenerations(generations(configured))))
   const { folder, position } = yield* Effect.provide(acceptLoss(options), open)
-  yield* Console.log(`recorded as ${restore_id}: the log goes on after ${position}`)
-  yield* Console.log(`${folder} holds the read models from before, which showed more`)
-  yield* Console.log("Next: almanac serve. It builds the read models again from the log.")
+  yield* Console.log(`recorded as ${restore_id}: the log continues after position ${position}`)
+  yield* Console.log(`${folder} holds the previous read models, which include the lost commits`)
+  yield* Console.log("Next: almanac serve, which rebuilds the read models from the log.")
 })
 
 export const acceptLossCommand = Command.make(
   "accept-loss",
   {
     reason: Flag.String("reason").pipe(
-      Flag.withDescription("Why the commits are given up; without it, nothing is changed"),
+      Flag.withDescription("Why the commits are given up; without it, the command only shows them"),
       Flag.optional,
     ),
   },
@@ -66,14 +66,12 @@ export const acceptLossCommand = Command.make(
     yield* Effect.provide(accept(configured, Option.getOrUndefined(reason)), busAlone(configured))
   }),
 ).pipe(
-  Command.withDescription(
-    "Give up commits that the log has lost: records which, and opens the log again",
-  ),
+  Command.withDescription("Give up commits that the log has lost: record them, and reopen the log"),
   Command.withExamples([
-    { command: "almanac log accept-loss", description: "Show what is missing; change nothing" },
+    { command: "almanac log accept-loss", description: "Show the missing commits; change nothing" },
     {
       command: 'almanac log accept-loss --reason "disk failed on 12 May, no backup"',
-      description: "Give it up, while nothing runs",
+      description: "Give them up; no server may be running",
     },
   ]),
 )

@@ -9,6 +9,6 @@ export const inUseReason = Effect.fnUntraced(function* (configured: Settings) {
     return "The log is on a server of its own (nats.url), where others may write to it."
   }
   const running = yield* instance(configured)
-  if (running !== undefined) return `Process ${running.pid} runs on this folder: stop it first.`
+  if (running !== undefined) return `Process ${running.pid} uses this data folder: stop it first.`
   return undefined
 })

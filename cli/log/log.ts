@@ -36,8 +36,8 @@ const show = Command.make(
     if (warning !== undefined) yield* Console.error(warning.text)
   }),
 ).pipe(
-  Command.withDescription("How large the log is, of how much it may be"),
-  Command.withExamples([{ command: "almanac log show", description: "Its size" }]),
+  Command.withDescription("Show the size of the log and its limit"),
+  Command.withExamples([{ command: "almanac log show", description: "Size and limit" }]),
 )
 
 const roll = Command.make(
@@ -54,22 +54,27 @@ const roll = Command.make(
     )
     const done =
       archive_bytes === undefined
-        ? "was begun already; what was left of the one before is removed"
+        ? "already exists; the rest of the previous one is removed"
         : `begins after position ${base} with ${aggregates} aggregates`
     yield* Console.log(`generation ${generation} ${done}`)
-    yield* Console.log(`${options.folder} holds those before, as part of the log: back it up`)
+    yield* Console.log(
+      `${options.folder} holds the previous generations, which are part of the log: back it up`,
+    )
   }),
 ).pipe(
   Command.withDescription(
-    "Begin a new generation: the log so far becomes a file, and all goes on from its last states",
+    "Begin a new generation: archive the log to a file, and continue from the last states",
   ),
   Command.withExamples([
-    { command: "almanac log roll", description: "While nothing runs; safe to stop and repeat" },
+    {
+      command: "almanac log roll",
+      description: "No server may be running; safe to interrupt and repeat",
+    },
   ]),
 )
 
 export const log = Command.make("log").pipe(
   Command.withDescription(summaries.log),
-  Command.withExamples([{ command: "almanac log show", description: "How large it is" }]),
+  Command.withExamples([{ command: "almanac log show", description: "Size and limit of the log" }]),
   Command.withSubcommands([show, roll, acceptLossCommand, quarantine, acknowledgeCommand]),
 )

@@ -24,7 +24,7 @@ const migrateAll = Effect.fnUntraced(function* ({ audit }: Settings) {
   for (const [name, open] of read_models) {
     if (name === "system" && !audit.index) continue
     const model = yield* open
-    yield* Console.log(`${name}: shows position ${yield* model.position}`)
+    yield* Console.log(`${name}: at position ${yield* model.position}`)
   }
 })
 
@@ -35,7 +35,7 @@ export const migrate = Command.make(
     const configured = yield* settings
     const running = yield* instance(configured)
     if (running !== undefined) {
-      return yield* Console.log(`process ${running.pid} runs on this folder: it is up to date`)
+      return yield* Console.log(`process ${running.pid} uses this data folder, so it is up to date`)
     }
     const { replicas } = configured.nats
     const streams = Layer.mergeAll(

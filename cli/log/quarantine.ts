@@ -19,7 +19,7 @@ export const quarantine = Command.make(
   "quarantine",
   {
     limit: Flag.Int("limit").pipe(
-      Flag.withDescription("Most that are printed; all are counted"),
+      Flag.withDescription("Maximum number of commits to print; all are counted (default: 100)"),
       Flag.withDefault(shown_default),
     ),
     json,
@@ -35,7 +35,7 @@ export const quarantine = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Commits that cannot be read: each keeps its position, and everything skips it",
+    "List unreadable commits; each keeps its position, and all readers skip it",
   ),
   Command.withExamples([
     { command: "almanac log quarantine", description: "Their positions, streams and reasons" },
@@ -46,7 +46,7 @@ export const acknowledgeCommand = Command.make(
   "acknowledge",
   {
     reason: Flag.String("reason").pipe(
-      Flag.withDescription("What they are and why they may stay; recorded in the log"),
+      Flag.withDescription("What they are and why they can stay; recorded in the log"),
       Flag.withSchema(Acknowledgement.reason),
     ),
   },
@@ -62,7 +62,7 @@ export const acknowledgeCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Acknowledge the commits that cannot be read: alerts about them end, and the log keeps them",
+    "Acknowledge unreadable commits: ends the alerts about them; the log keeps them",
   ),
   Command.withExamples([
     {

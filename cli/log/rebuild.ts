@@ -31,7 +31,7 @@ const Differs = Schema.fromJsonString(ReadModelDifference)
 const Rebuilt = Schema.fromJsonString(Schema.Struct({ position: Schema.Int }))
 
 const printRebuilt = (name: string, position: number) =>
-  Console.log(`${name}: rebuilt from nothing, shows position ${position}`)
+  Console.log(`${name}: rebuilt to position ${position}`)
 
 /** Rebuilds through the running instance, the only writer of its read models. */
 const byInstance = Effect.fnUntraced(function* (running: Instance, of: Settings, name: string) {
@@ -86,27 +86,27 @@ const compareAll = Effect.fnUntraced(function* (
     running === undefined ? yield* compareLocally(of, names) : yield* compareBy(running, of, names)
   for (const one of found) yield* Console.log(as_json ? JSON.stringify(one) : differenceText(one))
   if (found.some(({ count }) => count > 0)) {
-    return yield* new ReadModelDiffers({ message: "A read model is not what the log says." })
+    return yield* new ReadModelDiffers({ message: "A read model differs from the log." })
   }
 })
 
 const rowLine = ({ table, key, kind, columns }: ReadModelDifference["rows"][number]) => {
   const changes = columns.map(
     ({ column, kept, rebuilt }) =>
-      `${column} is ${JSON.stringify(kept)}, by the log ${JSON.stringify(rebuilt)}`,
+      `${column} is ${JSON.stringify(kept)}, but ${JSON.stringify(rebuilt)} in the log`,
   )
   return [`  ${kind} ${table} ${JSON.stringify(key)}`, ...changes].join(" ")
 }
 
 const differenceText = ({ name, position, tables, count, rows }: ReadModelDifference) => {
-  const outcome = count === 0 ? "as the log says" : `${count} rows differ`
+  const outcome = count === 0 ? "equals the log" : `${count} rows differ`
   return [`${name}: ${outcome}, ${tables} tables at position ${position}`, ...rows.map(rowLine)]
     .join("\n")
     .replaceAll(/[\p{Cc}--\n]/gv, "?")
 }
 
 const names = Argument.String("name").pipe(
-  Argument.withDescription(`Read model (${[...read_models.keys()].join(", ")}); all without it`),
+  Argument.withDescription(`Read model: ${[...read_models.keys()].join(", ")} (default: all)`),
   Argument.variadic(),
 )
 
@@ -115,7 +115,7 @@ const selectNames = Effect.fnUntraced(function* (selected: ReadonlyArray<string>
   const unknown = selected.find((name) => !read_models.has(name))
   if (unknown === undefined) return selected.length > 0 ? selected : [...read_models.keys()]
   const known = [...read_models.keys()].join(", ")
-  return yield* new NoReadModel({ message: `no read model ${unknown}: there are ${known}` })
+  return yield* new NoReadModel({ message: `unknown read model ${unknown}: use any of ${known}` })
 })
 
 /** `almanac audit diff`: the same as `rebuild --diff`. */
@@ -127,11 +127,11 @@ export const diff = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Compare read models with the log: exit code 1 when a row differs, 2 for a wrong name",
+    "Compare read models with the log: exit code 1 if a row differs, 2 for an unknown name",
   ),
   Command.withExamples([
-    { command: "almanac audit diff", description: "All of them" },
-    { command: "almanac audit diff share-protection", description: "One of them" },
+    { command: "almanac audit diff", description: "All read models" },
+    { command: "almanac audit diff share-protection", description: "One read model" },
   ]),
 )
 
@@ -140,9 +140,7 @@ export const rebuild = Command.make(
   {
     names,
     diff: Flag.Boolean("diff").pipe(
-      Flag.withDescription(
-        "Build beside and compare: exit code 1 when a row differs, 2 for a wrong name",
-      ),
+      Flag.withDescription("Only compare: exit code 1 if a row differs, 2 for an unknown name"),
       Flag.withDefault(false),
     ),
   },
@@ -155,8 +153,8 @@ export const rebuild = Command.make(
 ).pipe(
   Command.withDescription(summaries.rebuild),
   Command.withExamples([
-    { command: "almanac rebuild", description: "All of them" },
-    { command: "almanac rebuild blob-storage", description: "One of them" },
-    { command: "almanac rebuild --diff", description: "Change nothing, say what differs" },
+    { command: "almanac rebuild", description: "All read models" },
+    { command: "almanac rebuild blob-storage", description: "One read model" },
+    { command: "almanac rebuild --diff", description: "Change nothing; list the differences" },
   ]),
 )

@@ -20,25 +20,27 @@ const publish = async (from: string, to: string) => {
 
 const reasonOf = (error: unknown) => {
   const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
-  return code === "EEXIST" ? "it already exists" : code
+  return code === "EEXIST" ? "the file already exists" : code
 }
 
 const scale_advice =
-  "The network divides by 255 itself, which an .onnx does not declare: set plant.scale = 0..255."
+  "The network divides by 255 itself, which an .onnx file cannot declare: set plant.scale = 0..255."
 
 export const convert = Command.make(
   "convert",
   {
     model: modelArgument,
     out: Flag.String("out").pipe(
-      Flag.withDescription("The file that is written; <model>.onnx in this folder if absent"),
+      Flag.withDescription("Output file (default: <model>.onnx in this folder)"),
       Flag.optional,
     ),
   },
   Effect.fn(function* ({ model, out }) {
     const { file, prepared, onnx_path } = yield* preparedModel(model)
     if (file.format === "onnx") {
-      return yield* new NotUsable({ message: "It is an .onnx already and needs no conversion." })
+      return yield* new NotUsable({
+        message: "The model is already an .onnx file and needs no conversion.",
+      })
     }
     const stem = basename(model, extname(model))
     const to = resolve(Option.getOrElse(out, () => `${stem}.onnx`))
@@ -51,11 +53,13 @@ export const convert = Command.make(
     if (input.has_rescaling) yield* Console.error(scale_advice)
   }, Effect.scoped),
 ).pipe(
-  Command.withDescription("Write a Keras or tfjs network as an ONNX file; serving needs no such"),
+  Command.withDescription(
+    "Convert a Keras or tfjs network to an ONNX file; serving does not require it",
+  ),
   Command.withExamples([
     {
       command: "almanac plant convert plant_disease_model.h5 --out plant.onnx",
-      description: "What plant.model with the .h5 does by itself, once",
+      description: "The same conversion as setting plant.model to the .h5 file",
     },
   ]),
 )

@@ -65,7 +65,7 @@ export const doctor = Command.make(
   {
     model: modelArgument,
     classes: Argument.String("classes").pipe(
-      Argument.withDescription("Its class_indices.json; the one beside the model if absent"),
+      Argument.withDescription("Its class_indices.json (default: in the folder of the model)"),
       Argument.optional,
     ),
   },
@@ -79,15 +79,17 @@ export const doctor = Command.make(
     ]
     for (const line of lines) yield* Console.log(line)
     if (lines.some((line) => line.startsWith("bad"))) {
-      return yield* new Unhealthy({ message: "the model is not fit to be served" })
+      return yield* new Unhealthy({ message: "the model cannot be served" })
     }
   }, Effect.scoped),
 ).pipe(
-  Command.withDescription("Look at a model and its classes, and run it. Exit code 0, 1 if unfit"),
+  Command.withDescription(
+    "Inspect a model and its classes, and run it once; exit code 1 if it cannot be served",
+  ),
   Command.withExamples([
     {
       command: "almanac plant doctor plant_disease_model.h5 class_indices.json",
-      description: "Layers, weights, classes against outputs, and what an image takes",
+      description: "Layers, weights, classes compared with outputs, and the time per image",
     },
   ]),
 )

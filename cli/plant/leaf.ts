@@ -15,7 +15,7 @@ const default_seed = 20_261_122
 
 const reasonOf = (error: unknown) => {
   const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
-  return code === "EEXIST" ? "it already exists" : code
+  return code === "EEXIST" ? "the file already exists" : code
 }
 
 /** Draws and encodes the leaf. Imports on first use, to keep other commands fast. */
@@ -25,7 +25,7 @@ const draw = Effect.fnUntraced(function* (name: string, seed: number, is_png: bo
   )
   const index = demo_classes.indexOf(name)
   if (index === -1) {
-    const message = `There is no class ${name}. Drawn are ${demo_classes.join(", ")}.`
+    const message = `Unknown class ${name}: use any of ${demo_classes.join(", ")}.`
     return yield* new NotDrawn({ message })
   }
   const raw = { width: leaf_side, height: leaf_side, channels: 3 } as const
@@ -37,15 +37,15 @@ export const leaf = Command.make(
   "leaf",
   {
     out: Flag.String("out").pipe(
-      Flag.withDescription("The file that is written, a .jpg or .png; it must not be there"),
+      Flag.withDescription("New file, .jpg or .png (default: leaf.jpg)"),
       Flag.withDefault("leaf.jpg"),
     ),
     class: Flag.String("class").pipe(
-      Flag.withDescription("What it suffers from, as the demo model names it"),
+      Flag.withDescription("Class of the demo model (default: DemoOval___Rust)"),
       Flag.withDefault("DemoOval___Rust"),
     ),
     seed: Flag.Int("seed").pipe(
-      Flag.withDescription("Another one for each"),
+      Flag.withDescription("Seed of the drawing; each seed draws another leaf"),
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: seed_max }))),
       Flag.withDefault(default_seed),
     ),
@@ -57,11 +57,16 @@ export const leaf = Command.make(
       try: () => writeFile(to, bytes, { flag: "wx" }),
       catch: (error) => new NotDrawn({ message: `${to} cannot be written: ${reasonOf(error)}` }),
     })
-    yield* Console.log(`${to}: ${name}, drawn`)
+    yield* Console.log(`${to}: drew ${name}`)
   }),
 ).pipe(
-  Command.withDescription("Draw a leaf that the demo model may know. Exit code 0, 1 if not"),
+  Command.withDescription(
+    "Draw a leaf for trying the demo model; exit code 1 if it cannot be written",
+  ),
   Command.withExamples([
-    { command: "almanac plant leaf --out leaf.png --seed 7", description: "Another one" },
+    {
+      command: "almanac plant leaf --out leaf.png --seed 7",
+      description: "Draw another leaf, as PNG",
+    },
   ]),
 )

@@ -11,7 +11,7 @@ export class NotUsable extends Schema.TaggedError<NotUsable>()("NotUsable", {
 }) {}
 
 export const modelArgument = Argument.String("model").pipe(
-  Argument.withDescription("A Keras .h5 or .keras, a tfjs model.json, or an .onnx"),
+  Argument.withDescription("Model: Keras .h5 or .keras, tfjs model.json, or .onnx"),
 )
 
 const folder = Effect.acquireRelease(

@@ -3,6 +3,7 @@ import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { model, predict as noun, predictOne } from "#cli/client/plant-disease/prediction.ts"
 import { showItems, showOne } from "#cli/client/session.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { runEach, shared, withSession } from "#cli/requests.ts"
 
 /** Images on one command line. */
@@ -11,9 +12,12 @@ const files_max = 10_000
 export const predict = Command.make(
   noun.name,
   {
-    files: Argument.String("image").pipe(Argument.variadic({ min: 0, max: files_max })),
+    files: Argument.String("image").pipe(
+      Argument.withDescription("Image files of leaves; without one, the model is described"),
+      Argument.variadic({ min: 0, max: files_max }),
+    ),
     top_k: Flag.Int("top-k").pipe(
-      Flag.withDescription("So many classes with their probabilities"),
+      Flag.withDescription("Number of classes to show with their probabilities"),
       Flag.optional,
     ),
     shared,
@@ -29,8 +33,8 @@ export const predict = Command.make(
       )
     }),
 ).pipe(
-  Command.withDescription("What the leaves on these images have; without one, about the model"),
+  Command.withDescription(summaries.predict),
   Command.withExamples([
-    { command: "almanac predict leaf.jpg --top-k 3", description: "The three likeliest" },
+    { command: "almanac predict leaf.jpg --top-k 3", description: "The three most likely classes" },
   ]),
 )

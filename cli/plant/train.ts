@@ -49,7 +49,7 @@ const trainingOf = Effect.fnUntraced(function* (flags: Flags) {
   const { seed, out, demo } = flags
   const folder = Option.getOrUndefined(flags.folder)
   if (demo === (folder !== undefined)) {
-    return yield* flagError("give either --demo or a folder that has a folder for each class")
+    return yield* flagError("use either --demo or a folder with one subfolder per class")
   }
   if (folder === undefined) {
     const epochs = Option.getOrElse(flags.epochs, () => demo_defaults.epochs)
@@ -58,7 +58,7 @@ const trainingOf = Effect.fnUntraced(function* (flags: Flags) {
     const training_options: Training = { kind: "demo", seed, epochs, leaves, out, ...evaluation }
     return training_options
   }
-  if (Option.isSome(flags.leaves)) return yield* flagError("--leaves are drawn: only with --demo")
+  if (Option.isSome(flags.leaves)) return yield* flagError("--leaves requires --demo")
   const epochs = Option.getOrElse(flags.epochs, () => folder_epochs)
   const training_options: Training = {
     kind: "folder",
@@ -87,24 +87,27 @@ export const train = Command.make(
   "train",
   {
     folder: Argument.String("folder").pipe(
-      Argument.withDescription("A folder for each class, as PlantVillage has it"),
+      Argument.withDescription("Folder with one subfolder per class, as in PlantVillage"),
       Argument.optional,
     ),
     demo: Flag.Boolean("demo").pipe(
-      Flag.withDescription("On leaves that are drawn: what the demo model is"),
+      Flag.withDescription("Train the demo model on drawn leaves"),
       Flag.withDefault(false),
     ),
-    seed: integerFlag("seed", 0, seed_max, "What is random begins with it").pipe(
+    seed: integerFlag("seed", 0, seed_max, "Seed of the random numbers (default: 7)").pipe(
       Flag.withDefault(7),
     ),
-    epochs: integerFlag("epochs", 1, epochs_max, "How often it goes over the images").pipe(
+    epochs: integerFlag("epochs", 1, epochs_max, "Number of passes over the images").pipe(
       Flag.optional,
     ),
-    leaves: integerFlag("leaves", 1, leaves_max, "With --demo: fresh leaves of each epoch").pipe(
-      Flag.optional,
-    ),
+    leaves: integerFlag(
+      "leaves",
+      1,
+      leaves_max,
+      "Number of new leaves per epoch (with --demo)",
+    ).pipe(Flag.optional),
     out: Flag.String("out").pipe(
-      Flag.withDescription("The folder that is written; it must not be there, or be empty"),
+      Flag.withDescription("Output folder, new or empty (default: plant-model)"),
       Flag.withDefault("plant-model"),
     ),
   },
@@ -119,13 +122,13 @@ export const train = Command.make(
 ).pipe(
   Command.withDescription(
     "Train a small network: model.json, class_indices.json and metrics.json in a folder. " +
-      "Exit code 0, 1 when nothing was trained, 130 when it was stopped",
+      "Exit code 0, 1 if nothing was trained, 130 if it was interrupted",
   ),
   Command.withExamples([
-    { command: "almanac plant train --demo", description: "The demo model, anew" },
+    { command: "almanac plant train --demo", description: "Train the demo model again" },
     {
       command: "almanac plant train ./PlantVillage --epochs 20 --out ./my-model",
-      description: "Your own classes",
+      description: "Train on your own classes",
     },
   ]),
 )

@@ -42,7 +42,7 @@ export const backup = Command.make(
   "backup-state",
   {
     to: Flag.String("to").pipe(
-      Flag.withDescription("Folder of the backup; one of the same log is added to"),
+      Flag.withDescription("Folder of the backup; a backup of the same log is extended"),
     ),
     passphrase: passphraseFile,
   },
@@ -50,11 +50,11 @@ export const backup = Command.make(
     const configured = yield* settings
     const { dir } = configured.data
     if (isWithin(to, dir)) {
-      const message = `${to} is in the data folder, and would be lost with it: name another one.`
+      const message = `${to} is in the data folder and would be lost with it: use another folder.`
       return yield* new StateRefused({ message })
     }
     if (!existsSync(dir)) {
-      const message = `There is no data folder ${dir}: name it with ALMANAC_DATA_DIR.`
+      const message = `The data folder ${dir} does not exist: set ALMANAC_DATA_DIR.`
       return yield* new StateRefused({ message })
     }
     const of = generations(configured)
@@ -82,7 +82,7 @@ export const backup = Command.make(
       `backed up to ${to}: position ${last} of generation ${generation}, ${bytes} bytes`,
     )
     yield* Console.error(
-      "Not in it: blobs and shares, what is made again, and the configuration's own file.",
+      "The backup excludes blobs, shares, data that can be rebuilt, and the configuration file.",
     )
   }, Effect.scoped),
 ).pipe(
@@ -90,11 +90,11 @@ export const backup = Command.make(
   Command.withExamples([
     {
       command: "almanac backup-state --to /backup/almanac",
-      description: "The first time all of it, then what is new",
+      description: "Full at first, then incremental",
     },
     {
       command: "almanac backup-state --to /backup/almanac --passphrase-file /root/phrase",
-      description: "Sealed, for a disk that others may read",
+      description: "Encrypted, for a disk that others can read",
     },
   ]),
 )

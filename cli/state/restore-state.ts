@@ -22,11 +22,13 @@ export const restore = Command.make(
   {
     from: Flag.String("from").pipe(Flag.withDescription("Folder of the backup")),
     check: Flag.Boolean("check").pipe(
-      Flag.withDescription("Only prove that the backup is whole"),
+      Flag.withDescription("Only verify the backup"),
       Flag.withDefault(false),
     ),
     files: Flag.Boolean("files-only").pipe(
-      Flag.withDescription("Only the data folder: the bus at nats.url still has the log"),
+      Flag.withDescription(
+        "Restore only the data folder, if the bus at nats.url still has the log",
+      ),
       Flag.withDefault(false),
     ),
     passphrase: passphraseFile,
@@ -38,7 +40,7 @@ export const restore = Command.make(
     const store = yield* openStateStore(from, { passphrase: phrase, make: false })
     const { manifest } = store
     if (manifest === undefined) {
-      return yield* new StateRefused({ message: `${from} holds no backup.` })
+      return yield* new StateRefused({ message: `${from} has no backup.` })
     }
     const { dir: folder } = configured.data
     // Fail early, before reading the whole backup.
@@ -48,8 +50,7 @@ export const restore = Command.make(
       Effect.provideService(CommitJudge, judge),
     )
     const { last } = manifest.log
-    const quarantined =
-      unreadable === 0 ? "" : `, ${unreadable} commits cannot be read and are kept as they are`
+    const quarantined = unreadable === 0 ? "" : `, ${unreadable} unreadable commits, which are kept`
     yield* Console.log(`whole: position ${last}, made ${manifest.created_at}${quarantined}`)
     if (check) return
     yield* claimFolder(folder, manifest)
@@ -68,8 +69,8 @@ export const restore = Command.make(
   Command.withExamples([
     {
       command: "almanac restore-state --from /backup/almanac --check",
-      description: "Whether it is whole: every byte, and the chain of the log",
+      description: "Verify every byte and the hash chain of the log",
     },
-    { command: "almanac restore-state --from /backup/almanac", description: "Put it back" },
+    { command: "almanac restore-state --from /backup/almanac", description: "Restore it" },
   ]),
 )

@@ -50,7 +50,7 @@ describeWithServer("a server whose dashboard's file was deleted", () => {
     await until("the file to be back", noticed_ms_max, () => existsSync(file))
     assert.equal(await statusOf(url), 200)
     const beside = await runVerb(folder, ["rebuild", "capital-pressure"])
-    assert.match(beside.stdout, /^capital-pressure: rebuilt from nothing, shows position \d+$/m)
+    assert.match(beside.stdout, /^capital-pressure: rebuilt to position \d+$/m)
     assert.equal(await statusOf(url), 200)
     assert.equal((await server.stop()).code, 0)
     const alone = await runVerb(folder, ["rebuild"])

@@ -13,7 +13,7 @@ describe("a read model that there is not", () => {
       const { value } = yield* almanac("--set", `data.dir=${folder}`, ...words.split(" "))
       const [code, message] = failing(value) ?? []
       assert.equal(code, 2)
-      assert.match(`${message}`, /^no read model nosuch: there are blob-storage, /)
+      assert.match(`${message}`, /^unknown read model nosuch: use any of blob-storage, /)
       assert.isEmpty(readdirSync(folder))
     }).pipe(Effect.scoped),
   )

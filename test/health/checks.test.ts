@@ -90,7 +90,7 @@ describe("what doctor reads out of a server's metrics", () => {
       "ok every commit is published",
     ])
     assert.deepEqual(found("publisher", one("publisher_lag_seconds", 61)), [
-      "warn the oldest commit that is not published is 61 seconds old",
+      "warn the oldest unpublished commit is 61 seconds old",
     ])
     assert.match(found("publisher")[0] ?? "", /^ok another process publishes/)
     const late = one("webhook_lag_seconds", 7200, { webhook: "w-1" })

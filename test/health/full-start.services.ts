@@ -93,8 +93,8 @@ const survives = async (dir: string) => {
     stored.delete(seed)
   }
   const compacted = await runVerb(data_dir, ["blobs", "compact"], settings)
-  assert.match(compacted.stdout, /^gave back [\d,]+ bytes; the volume uses /, compacted.stderr)
-  const given = Number(/^gave back ([\d,]+)/.exec(compacted.stdout)?.[1]?.replaceAll(",", ""))
+  assert.match(compacted.stdout, /^freed [\d,]+ bytes; the volume uses /, compacted.stderr)
+  const given = Number(/^freed ([\d,]+)/.exec(compacted.stdout)?.[1]?.replaceAll(",", ""))
   assert(given > 60 * mib, `${compacted.stdout}${compacted.stderr}${told(server)}`)
   await until(`ready again:\n${told(server)}`, ready_ms_max, async () => {
     return (await fetch(`${server.url}/readyz`)).status === 200
@@ -109,7 +109,7 @@ const survives = async (dir: string) => {
   const again = fillDisk(dir)
   assert.equal(freeBytes(dir), 0)
   const alone = await runVerb(data_dir, ["blobs", "compact"], settings)
-  assert.match(alone.stdout, /^gave back /, alone.stderr)
+  assert.match(alone.stdout, /^freed /, alone.stderr)
   for (const file of again) rmSync(file, { force: true })
   const verified = await runVerb(data_dir, ["audit", "verify"], settings)
   assert.equal(verified.code, 0, verified.stdout)

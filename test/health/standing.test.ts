@@ -149,7 +149,7 @@ describeWithServer("a server of which parts stand", () => {
       assert((await lagOf(server)) > 10)
       const { of, why, code } = await doctor(server, ["--only", "ready", "--only", "publisher"])
       assert(of("ready").includes("fail"))
-      assert.match(why("publisher"), /the oldest commit that is not published is \d+ seconds old/)
+      assert.match(why("publisher"), /the oldest unpublished commit is \d+ seconds old/)
       assert.equal(code, 1)
       await limitEvents(server, -1)
       await until("ready again", standing_ms_max, async () => {

@@ -18,7 +18,7 @@ describe("almanac plant leaf", () => {
       ["leaf.png", "png"],
     ] as const) {
       const { code, stdout } = await leaf(name, "--class", "DemoBlade___healthy")
-      expect([code, stdout]).toEqual([0, `${join(folder, name)}: DemoBlade___healthy, drawn\n`])
+      expect([code, stdout]).toEqual([0, `${join(folder, name)}: drew DemoBlade___healthy\n`])
       const head = await sharp(readFileSync(join(folder, name))).metadata()
       expect([head.format, head.width, head.height]).toEqual([format, 512, 512])
     }
@@ -34,7 +34,7 @@ describe("almanac plant leaf", () => {
   it("leaves a file alone that is there", async () => {
     writeFileSync(join(folder, "mine.png"), "mine")
     const { code, stderr } = await leaf("mine.png")
-    expect([code, stderr]).toEqual([1, expect.stringContaining("it already exists")])
+    expect([code, stderr]).toEqual([1, expect.stringContaining("the file already exists")])
     expect(readFileSync(join(folder, "mine.png"), "utf8")).toBe("mine")
   })
 

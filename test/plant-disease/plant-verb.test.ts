@@ -43,7 +43,7 @@ describe("almanac plant doctor", () => {
     const { code, stdout, stderr } = await runVerb(newFolder(), verb)
     expect(code).toBe(1)
     expect(stdout).toMatch(/^bad +The class file has 2 classes, and the network has 4 outputs\.$/m)
-    expect(stderr).toBe("almanac: the model is not fit to be served\n")
+    expect(stderr).toBe("almanac: the model cannot be served\n")
   })
 
   it("tells in one line of a damaged file, and HDF5 says nothing", async () => {
@@ -66,7 +66,9 @@ describe("almanac plant convert", () => {
     expect(difference(values, expected["nested.keras"] ?? [])).toBeLessThan(1e-5)
     const again = await runVerb(newFolder(), verb)
     expect(again.code).toBe(1)
-    expect(again.stderr).toBe(`almanac: ${at("leaf.onnx")} cannot be written: it already exists\n`)
+    expect(again.stderr).toBe(
+      `almanac: ${at("leaf.onnx")} cannot be written: the file already exists\n`,
+    )
   })
 
   it("leaves an .onnx as it is", async () => {

@@ -14,13 +14,13 @@ const train = (...args: ReadonlyArray<string>) => runVerb(newFolder(), ["plant",
 
 describe("almanac plant train", () => {
   it("wants either drawn leaves or a folder", async () => {
-    const message = "almanac: give either --demo or a folder that has a folder for each class\n"
+    const message = "almanac: use either --demo or a folder with one subfolder per class\n"
     const neither = await train()
     expect([neither.code, neither.stderr]).toEqual([1, message])
     const both = await train("--demo", "leaves")
     expect([both.code, both.stderr]).toEqual([1, message])
     const drawn = await train("leaves", "--leaves", "10")
-    expect(drawn.stderr).toBe("almanac: --leaves are drawn: only with --demo\n")
+    expect(drawn.stderr).toBe("almanac: --leaves requires --demo\n")
   })
 
   it("says in one line what is wrong with a folder", async () => {

@@ -17,7 +17,7 @@ const settings = {
   ALMANAC_BLOB__SEGMENT_BYTES: String(8 * mib),
 }
 const last_line =
-  /^gave back ([\d,]+) bytes; the volume uses ([\d,]+) of which ([\d,]+) are live\n$/
+  /^freed ([\d,]+) bytes; the volume uses ([\d,]+) bytes, of which ([\d,]+) are live\n$/
 
 afterAll(cleanUp)
 

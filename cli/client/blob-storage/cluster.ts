@@ -25,7 +25,7 @@ export const cluster: CommandGroup = {
       path: "/v1/cluster/state",
       items: "nodes",
       columns,
-      what: "The nodes and the version of the ring",
+      what: "List the nodes of the cluster",
     },
     {
       command: "metrics",
@@ -33,7 +33,7 @@ export const cluster: CommandGroup = {
       path: "/v1/cluster/metrics",
       items: "nodes",
       columns,
-      what: "What each node holds, moves and repairs",
+      what: "List the metrics of each node: blobs, migrations and repairs",
     },
     {
       command: "join",
@@ -41,30 +41,34 @@ export const cluster: CommandGroup = {
       path: "/v1/cluster/join",
       items: "nodes",
       columns,
-      what: "Take a node into the cluster",
+      what: "Add a node to the cluster",
+      example:
+        "almanac cluster join --node-id node-7 --address 10.0.0.7:9797 " +
+        "--capacity-bytes 1000000000000",
       body: [
-        text("node_id", "Its name", needed),
-        text("address", "Where others reach it, host:port", needed),
-        integer("capacity_bytes", "What it may store", needed),
+        text("node_id", "ID of the node", needed),
+        text("address", "Address of the node for the others, host:port", needed),
+        integer("capacity_bytes", "Capacity of the node in bytes", needed),
       ],
     },
     {
       command: "leave",
       method: "POST",
       path: "/v1/cluster/leave",
-      what: "Take a node out of the cluster",
+      what: "Remove a node from the cluster",
       example: "almanac cluster leave --node-id node-3 --graceful",
       body: [
-        text("node_id", "Its name", needed),
-        boolean("graceful", "Move its blobs to others first"),
+        text("node_id", "ID of the node", needed),
+        boolean("graceful", "Move its blobs to other nodes first"),
       ],
     },
     {
       command: "sync-ring",
       method: "POST",
       path: "/v1/cluster/sync-ring",
-      what: "Have the node look whether the ring is newer than this",
-      body: [integer("ring_version", "A version of the ring", needed)],
+      example: "almanac cluster sync-ring --ring-version 12",
+      what: "Let the node fetch the ring if its version is older than this",
+      body: [integer("ring_version", "Version of the ring", needed)],
     },
   ],
 }

@@ -35,7 +35,7 @@ export const statOf = async (
   const path = `/v1/blobs/${id}/stat?scope=${scope}`
   const { body } = await http.json({ method: "GET", path, need: "blob", signal })
   if (memberAt(body, "exists") === true) return memberAt(body, "meta") ?? null
-  throw failure("not_found", `There is no blob ${id}`, "see what is there: almanac blobs ls")
+  throw failure("not_found", `Blob ${id} does not exist`, "list the blobs: almanac blobs ls")
 }
 
 const blobStat = async (session: Session, id: string): Promise<BlobStat> => {
@@ -46,8 +46,8 @@ const blobStat = async (session: Session, id: string): Promise<BlobStat> => {
 const damaged = (id: string) =>
   failure(
     "damaged",
-    `The bytes of ${id} are not those of its checksum; nothing of them is kept`,
-    "try again; if it stays so, another node may have a good copy",
+    `The bytes of ${id} do not match its checksum; no file is kept`,
+    "repeat the command; if it fails again, try another node, which may have an intact copy",
   )
 
 /** Requests the raw bytes starting at `from`. */
@@ -60,8 +60,8 @@ const bytesOf = async ({ http, signal }: Session, id: string, from: number) => {
   const response = await http.open({ method: "GET", path, need: "blob", headers, signal })
   if (from > 0 && response.statusCode !== 206) {
     response.destroy()
-    const what = "The server, or a proxy before it, sends the whole blob where a part was asked for"
-    throw failure("failed", what, "remove the file that ends in .part, and repeat it")
+    const what = "The server, or a proxy in front of it, ignores range requests"
+    throw failure("failed", what, "remove the .part file and repeat the command")
   }
   return response
 }
@@ -70,7 +70,7 @@ const transferFailure = (cause: unknown, session: Session, next: string) => {
   if (isFailure(cause)) return cause
   if (session.signal.aborted) return failure("interrupted", "Interrupted.", next)
   const reason = cause instanceof Error ? cause.message : String(cause)
-  return failure("unreachable", `The connection broke: ${reason}`, next)
+  return failure("unreachable", `Connection lost: ${reason}`, next)
 }
 
 const transferProgress = (session: Session, label: string, total: number) => {
@@ -130,9 +130,9 @@ const throwUnwritable = (path: string) => (cause: Error) => {
 
 const refuseExisting = async (path: string, force: boolean) => {
   const found = await stat(path).catch(() => undefined)
-  if (found?.isDirectory() === true) throw failure("usage", `${path} is a folder: name a file`)
+  if (found?.isDirectory() === true) throw failure("usage", `${path} is a folder; name a file`)
   if (found === undefined || force) return
-  throw failure("usage", `${path} exists`, "repeat it with --force, or name another file")
+  throw failure("usage", `${path} exists`, "repeat the command with --force, or name another file")
 }
 
 const syncFolder = async (path: string) => {
@@ -149,7 +149,7 @@ export const download = async (session: Session, id: string, path: string, force
   const part = `${path}.${id.slice(0, part_digits)}.part`
   const hash = new Blake3Hasher()
   const from = await hashPart(part, size, hash)
-  const next = `almanac blobs get ${id} ${path}: it goes on where it ended`
+  const next = `almanac blobs get ${id} ${path}, which resumes the download`
   const file = await open(part, O_RDWR | O_CREAT).catch(throwUnwritable(part))
   try {
     if (from < size) {
@@ -192,7 +192,7 @@ export const print = async (session: Session, id: string) => {
       if (!process.stdout.write(bytes)) await once(process.stdout, "drain", { signal })
     }
   } catch (cause) {
-    throw transferFailure(cause, session, "repeat it: what came is not whole")
+    throw transferFailure(cause, session, "repeat the command: the output is incomplete")
   } finally {
     progress.end()
   }

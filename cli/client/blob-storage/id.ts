@@ -11,5 +11,5 @@ export const hexOf = (id: Json | undefined) => {
 /** The id in lower case. ClientFailed if the text is no id. */
 export const blobId = (text: string) => {
   if (/^[0-9a-f]{32}$/i.test(text)) return text.toLowerCase()
-  throw failure("usage", `${text} is no blob's id: 32 hex digits, as almanac blobs ls shows them`)
+  throw failure("usage", `${text} is not a blob ID, which has 32 hex digits: see almanac blobs ls`)
 }

@@ -34,7 +34,7 @@ export const events: CommandGroup = {
       command: "ticket",
       method: "POST",
       path: "/v1/events/tickets",
-      what: "A ticket for a browser's EventSource, valid for 60 s and while a stream is open",
+      what: "Issue a ticket for an EventSource, valid for 60 s and while a stream is open",
     },
   ],
   covered: [{ method: "GET", path: "/v1/events", query: ["service", "type", "subject", "since"] }],
@@ -104,8 +104,8 @@ const streamStart = (response: IncomingMessage) => {
   const { "content-type": type = "nothing", date } = response.headers
   if (!type.startsWith("text/event-stream")) {
     response.destroy()
-    const what = `The answer is no stream of events, but ${printable(type)}`
-    throw failure("failed", what, "check that the address is Almanac's")
+    const what = `The response is not an event stream, but ${printable(type)}`
+    throw failure("failed", what, "check that the address is that of an Almanac server")
   }
   const ms = Date.parse(date ?? "")
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
@@ -138,15 +138,15 @@ const outage = ({ screen }: Session, pace: typeof reconnect_ms) => {
       if (is_news && !printed.has(message) && printed.size < reasons_max) {
         // Print the advice only before the first connection.
         const reason = is_known ? message.split("\n", 1) : message
-        const delay = requested_ms > 0 ? ` in ${Math.ceil(ms / 1000)} s,` : ""
+        const delay = requested_ms > 0 ? `in ${Math.ceil(ms / 1000)} s` : "until it succeeds"
         const place = last === undefined ? "" : `; the last event was ${last}`
-        screen.err(`${reason}\n  tried again${delay} until it is there${place}.\n`)
+        screen.err(`${reason}\n  reconnecting ${delay}${place}.\n`)
         printed.add(message)
       }
       return { ms, away_ms: performance.now() - from_ms + ms }
     },
     end: () => {
-      if (printed.size > 0) screen.err("The server is there again.\n")
+      if (printed.size > 0) screen.err("Connected again.\n")
       printed.clear()
       from_ms = undefined
       tries = 0
@@ -170,7 +170,7 @@ export const follow = async (
   let since: string | undefined
   let printed = 0
   const current_outage = outage(session, pace)
-  const resumeHint = () => `Go on from here: almanac events follow --after ${last}\n`
+  const resumeHint = () => `To continue from here: almanac events follow --after ${last}\n`
   const failed = (cause: unknown) => {
     // A refusal concerns the position itself: the server was restored to an earlier state.
     const is_refused = isFinal(cause) && isFailure(cause) && cause.ending === "refused"

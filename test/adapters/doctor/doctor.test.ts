@@ -250,7 +250,7 @@ describe("a look at a gateway", () => {
       "warn webhooks",
       "warn blob nodes",
     ])
-    assert.include(why(found, "webhooks"), "one fails since 2026-11-22T00:00:00Z, two is disabled")
+    assert.include(why(found, "webhooks"), "one has been failing since 2026-11-22T00:00:00Z, two is disabled")
   })
 
   it("asks once more whom it caught at a service's first question", async () => {

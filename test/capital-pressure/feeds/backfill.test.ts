@@ -201,7 +201,7 @@ describe("a backfill of nothing", () => {
     // A Saturday: the computed composite ends on Friday.
     const saturday = dayOf("2026-11-21")
     const late = (date: string) =>
-      `--since ${date} is later than 2026-11-20, the last day that can have a composite`
+      `--since ${date} is after 2026-11-20, the last day that can have a composite`
     assert.equal(sinceTooLate("2030-01-01", saturday), late("2030-01-01"))
     assert.equal(sinceTooLate("2026-11-21", saturday), late("2026-11-21"))
     assert.isUndefined(sinceTooLate("2026-11-20", saturday))
@@ -211,16 +211,14 @@ describe("a backfill of nothing", () => {
 
   it("says the history that a metric needs, and from which day on nothing was found", () => {
     const needs =
-      "a metric counts after 3 years of values, hy_spread after 1, growth on the year before " +
-      "after 4"
+      "a metric needs 3 years of values, hy_spread 1 year, year-on-year growth " + "4 years"
     assert.equal(
       noCompositeReason(undefined),
       `no day has a composite yet: ingest metrics first; ${needs}`,
     )
     assert.equal(
       noCompositeReason("2026-11-02"),
-      "no day from 2026-11-02 on has a composite: ingest newer values, or more of the past; " +
-        needs,
+      "no day since 2026-11-02 has a composite: ingest newer values or more history; " + needs,
     )
   })
 

@@ -46,7 +46,7 @@ describeWithServer("almanac ingest", () => {
     const unknown = await ingest("--metric", "nfcj")
     expect([unknown.code, unknown.stderr]).toEqual([
       1,
-      "almanac: there is no metric nfcj; did you mean nfci?\n",
+      "almanac: unknown metric nfcj; did you mean nfci?\n",
     ])
     const stub = await ingest("--metric", "put_call")
     expect([stub.code, stub.stderr]).toEqual([
@@ -56,7 +56,7 @@ describeWithServer("almanac ingest", () => {
     const none = await runVerb(data_dir, ["ingest", "--source", "file:/nowhere"])
     expect([none.code, none.stderr]).toEqual([
       1,
-      "almanac: --source: there is no folder /nowhere\n",
+      "almanac: --source: folder /nowhere does not exist\n",
     ])
     expect((await ingest("--since", "2026-02-30")).code).toBe(1)
     expect((await ingest("--demo")).stderr).toMatch(/^almanac: --demo generates everything/)
@@ -92,7 +92,7 @@ describeWithServer("almanac ingest", () => {
     const late = await backfill("--since", "2199-01-01")
     expect([late.code, late.stderr]).toEqual([
       1,
-      expect.stringMatching(/^almanac: --since 2199-01-01 is later than 20\d\d-\d\d-\d\d, /),
+      expect.stringMatching(/^almanac: --since 2199-01-01 is after 20\d\d-\d\d-\d\d, /),
     ])
     const none = await backfill()
     expect([none.code, none.stderr]).toEqual([
@@ -100,7 +100,7 @@ describeWithServer("almanac ingest", () => {
       expect.stringMatching(/^almanac: no day has a composite yet: .* after 3 years of values/),
     ])
     const recent = await backfill("--since", "2026-01-01")
-    expect(recent.stderr).toMatch(/^almanac: no day from 2026-01-01 on has a composite: /)
+    expect(recent.stderr).toMatch(/^almanac: no day since 2026-01-01 has a composite: /)
   }, 60_000)
 
   it("of files forgets what the publishers of these metrics told last", async () => {

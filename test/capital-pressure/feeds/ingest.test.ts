@@ -265,7 +265,7 @@ describe("what an ingest says", () => {
     Effect.gen(function* () {
       const away = new Unavailable({ detail: "No host answered." })
       const told = yield* Effect.flip(rewordLogFailures(Effect.fail(away)))
-      assert.equal(told.message, "the log is out of reach: No host answered.")
+      assert.equal(told.message, "the log is unavailable: No host answered.")
       const mixed = yield* Effect.flip(
         rewordLogFailures(Effect.fail(new DemoMixed({ detail: "No." }))),
       )
@@ -278,7 +278,7 @@ describe("what an ingest says", () => {
     assert.deepEqual(summary([ingested, { ...ingested, is_unchanged: true }, failed]).split("\n"), [
       "FEED  NEW  REVISED  NEWEST",
       "nfci   12        3  2026-11-13",
-      "nfci   12        3  2026-11-13  unchanged at its publisher",
+      "nfci   12        3  2026-11-13  unchanged at the publisher",
       "skew    -        -  -           Cboe answered?[2J 500.",
     ])
     assert.equal(lineOf(ingested), "nfci: 12 new, 3 revised, newest 2026-11-13")

@@ -149,8 +149,8 @@ describe("a profile", () => {
     const wrong = [
       ['[default]\nurl = "http://d:1"\ntokem = "geheim"\n', /has no tokem/],
       ['[default]\nurl = "http://d:1"\ntoken = "geheim\n', /profiles\.toml: /],
-      ["[default]\nurl = 1\n", /url is no text/],
-      ['default = "geheim"\n', /is no table/],
+      ["[default]\nurl = 1\n", /url must be a string/],
+      ['default = "geheim"\n', /must be a table/],
       ['[default]\ntoken = "geheim"\n', /none of url, os_cloud and os_auth_url/],
     ] as const
     for (const [one, said] of wrong) {

@@ -123,13 +123,13 @@ clouds:
 
   it("is rejected without showing a secret", async () => {
     const cases = [
-      ["clouds: {other: {}}", /has no cloud lab; it has other/],
+      ["clouds: {other: {}}", /has no cloud lab; it has: other/],
       ["clouds: [", /clouds\.yaml: /],
       ["clouds:\n  lab:\n   auth: {password: 'geheim\n", /clouds\.yaml: /],
       ["clouds: {lab: {auth: {password: geheim}}}", /lab has no auth_url/],
-      ["clouds: {lab: {auth_type: v3oidcpassword, auth: {}}}", /signs in by v3oidcpassword/],
+      ["clouds: {lab: {auth_type: v3oidcpassword, auth: {}}}", /signs in with v3oidcpassword/],
       ["clouds: {lab: {verify: false, auth: {password: geheim}}}", /next: name the authority/],
-      ["clouds: {lab: {profile: rackspace}}", /a vendor's profile/],
+      ["clouds: {lab: {profile: rackspace}}", /a vendor profile/],
       [`a: &a [x,x,x,x,x,x,x,x,x]\n${bomb("b", "a")}${bomb("c", "b")}${bomb("d", "c")}`, /alias/],
     ] as const
     for (const [text, said] of cases) {
@@ -140,7 +140,10 @@ clouds:
       assert.notInclude(message, "geheim")
     }
     rmSync(join(folder, own))
-    assert.match((await endingOf(findCloud(env(), "lab"))).message, /there is no clouds\.yaml, \//)
+    assert.match(
+      (await endingOf(findCloud(env(), "lab"))).message,
+      /none of these files exists: clouds\.yaml, \//,
+    )
     write(own, lab, 0o644)
     assert.match((await endingOf(findCloud(env(), "lab"))).message, /other users can read it/)
     assert.equal((await findCloud(env(), "other")).auth_url, "http://other:5000")

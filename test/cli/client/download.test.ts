@@ -77,7 +77,7 @@ describe("a download", () => {
       const { session } = sessionWith(url)
       const { ending, message } = await endingOf(download(session, id, path, false))
       assert.equal(ending, "unreachable")
-      assert.match(message, /it goes on where it ended/)
+      assert.match(message, /which resumes the download/)
       assert.deepEqual(readdirSync(folder), [`blob.bin.${id.slice(0, 8)}.part`])
       const { resumed_at } = await download(session, id, path, false)
       assert.isAbove(resumed_at, 0)

@@ -106,10 +106,10 @@ describe("a stream of events", () => {
         assert.equal(
           written.err,
           [
-            `${url} does not answer GET /v1/events: the connection broke\n`,
-            "  tried again until it is there; the last event was 1.\n",
-            "502: bad gateway\n  tried again until it is there; the last event was 1.\n",
-            "The server is there again.\n",
+            `No response from ${url} to GET /v1/events: connection lost\n`,
+            "  reconnecting until it succeeds; the last event was 1.\n",
+            "502: bad gateway\n  reconnecting until it succeeds; the last event was 1.\n",
+            "Connected again.\n",
           ].join(""),
         )
       },
@@ -152,7 +152,7 @@ describe("a stream of events", () => {
         const { session, written } = sessionWith(url, { json: true })
         const work = follow(session, { filters: [], after: "0", count: 0 }, { first: 1, max: 2 })
         assert.equal((await endingOf(work)).ending, "forbidden")
-        assert.equal(written.err, "Go on from here: almanac events follow --after 7\n")
+        assert.equal(written.err, "To continue from here: almanac events follow --after 7\n")
       },
     ))
 
@@ -190,9 +190,9 @@ describe("a stream of events", () => {
         assert.equal(heard.length, 12)
         assert.match(
           written.err,
-          /^500: no 1\n {2}tried again until it is there; .* was 6\.\n429: /,
+          /^500: no 1\n {2}reconnecting until it succeeds; .* was 6\.\n429: /,
         )
-        assert.match(written.err, /The server is there again\.\n$/)
+        assert.match(written.err, /Connected again\.\n$/)
       },
     ))
 

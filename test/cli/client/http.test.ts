@@ -106,7 +106,7 @@ describe("a request", () => {
         assert(history !== undefined)
         const asked = { ...nothing, arguments: { metric_id: "nope" } }
         const { message } = await endingOf(runOperation(sessionWith(url).session, history, asked))
-        const next = "see which metrics there are: almanac readings sources"
+        const next = "list the metrics: almanac readings sources"
         assert.equal(message, `404: Unknown metric: nope\n  next: ${next}`)
       },
     ))
@@ -116,7 +116,7 @@ describe("a request", () => {
     await close()
     const refused = await endingOf(runOperation(sessionWith(url).session, list, nothing))
     assert.equal(refused.ending, "unreachable")
-    assert.match(refused.message, /nothing listens there\n {2}next: start it$/)
+    assert.match(refused.message, /connection refused\n {2}next: start it$/)
     await withServer(
       (_, answer) => {
         answer.writeHead(200, { "content-length": "100" }).write("{")

@@ -275,19 +275,19 @@ describe("what is said of a thing that is not there", () => {
     const names_a_thing =
       argumentsOf(path).length > 0 || `${method} ${path}` === "POST /v1/restores"
     const is_of_project = names_a_thing && needOf({ path }) === "tenant"
-    assert.equal(/another project's are not found/.test(advice), is_of_project, advice)
+    assert.equal(/resources of other projects are not found/.test(advice), is_of_project, advice)
   })
 
   it.each([
-    ["GET", "/api/metrics/nope/history", "see which metrics there are: almanac readings sources"],
-    ["GET", "/api/tier/9/history", "the tiers are 1 to 4: almanac readings show"],
-    ["POST", "/v1/cluster/leave", "see which nodes there are: almanac cluster status"],
-    ["POST", "/v1/admin/jobs/1/retry", "see what is there: almanac jobs list --all-projects"],
+    ["GET", "/api/metrics/nope/history", "list the metrics: almanac readings sources"],
+    ["GET", "/api/tier/9/history", "use a tier from 1 to 4: almanac readings show"],
+    ["POST", "/v1/cluster/leave", "list the nodes: almanac cluster status"],
+    ["POST", "/v1/admin/jobs/1/retry", "list them: almanac jobs list --all-projects"],
     ["POST", "/v3/auth/tokens", "check OS_AUTH_URL"],
-    ["POST", "/v1/restores", /^see which backups there are: .* another project's are not found/],
+    ["POST", "/v1/restores", /^list the backups: .* resources of other projects are not found/],
     ["POST", "/v1/webhooks/1/dead-letters/2/redeliver", /almanac webhooks dead-letters ID;/],
     ["POST", "/v1/webhooks/1/dead-letters/redeliver", /almanac webhooks list;/],
-    ["GET", "/v1/target-templates/1", /another domain's are not found/],
+    ["GET", "/v1/target-templates/1", /templates of other domains are not found/],
     ["POST", "/v1/blobs/stat?scope=node", /^check the address/],
     ["GET", "/v1/restores", /^check the address/],
     ["GET", "/api/dashboard", /services in its configuration$/],

@@ -156,7 +156,7 @@ describeWithServer("almanac over HTTP", () => {
         /invalid value 'prod' for --label: expected name=value/,
       ],
       ["refused", ["predict", join(root, "package.json")], {}, /package\.json: 415: /],
-      ["unreachable", ["jobs", "list"], away, /nothing listens there/],
+      ["unreachable", ["jobs", "list"], away, /connection refused/],
       ["not_found", ["targets", "show", nobody], {}, /404 svc\.not_found/],
       ["forbidden", ["workers", "list", "--as", "tenant"], {}, /403 svc\.forbidden/],
       ["forbidden", ["jobs", "list"], foreign, /401 svc\.unauthorized.*token issue/s],

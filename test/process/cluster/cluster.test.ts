@@ -212,7 +212,7 @@ describeWithServer("six nodes", () => {
           return (await countCopies([left, ...others], id)) >= 3
         })
       }
-      expect(cluster.told()).toMatch(/^node-3 ended by SIGKILL; the others go on$/m)
+      expect(cluster.told()).toMatch(/^node-3 ended by SIGKILL; the other nodes keep running$/m)
     },
     timeout_ms,
   )
@@ -223,8 +223,8 @@ describe("almanac cluster", () => {
     const help = await runVerb(newFolder(), ["cluster", "--help"])
     expect(help.stdout).toContain("almanac cluster --nodes 6")
     for (const [flags, problem] of [
-      [["--nodes", "0"], "--nodes is 1 to 40"],
-      [["--nodes", "41"], "--nodes is 1 to 40"],
+      [["--nodes", "0"], "--nodes must be between 1 and 40"],
+      [["--nodes", "41"], "--nodes must be between 1 and 40"],
       [["--nodes", "3", "--port", "65534"], "--port"],
     ] as const) {
       const { code, stderr, stdout } = await runVerb(newFolder(), ["cluster", ...flags])
@@ -244,7 +244,7 @@ describeWithServer("a cluster that is killed", () => {
       expect(pids).toHaveLength(3)
       const second = await runVerb(newFolder(), ["cluster", "--nodes", "1", "--dir", cluster.dir])
       expect([second.code, second.stdout]).toEqual([1, ""])
-      const holder = `almanac: ${cluster.dir} is in use by process ${cluster.pid}: end that cluster`
+      const holder = `almanac: ${cluster.dir} is in use by process ${cluster.pid}: stop that cluster`
       expect(second.stderr).toContain(holder)
 
       cluster.killParent()

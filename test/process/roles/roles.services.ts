@@ -290,7 +290,7 @@ describeWithServer("a deployment of several processes", () => {
       for (let times = 0; times < 2; times++) {
         const { code, stdout, stderr } = await deployment.verb("migration", ["migrate"])
         expect([code, stderr]).toEqual([0, ""])
-        expect(stdout).toContain("share-protection: shows position")
+        expect(stdout).toContain("share-protection: at position")
       }
       const { code } = await deployment.verb("migration", ["migrate"], {
         environment: { ALMANAC_NATS__URL: "nats://127.0.0.1:1" },
