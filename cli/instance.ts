@@ -29,10 +29,10 @@ export const isNotFound = (cause: unknown): cause is InstanceRefused =>
 /** Body of a response with status 400 or above. */
 const Problem = Schema.fromJsonString(Schema.Struct({ detail: Schema.String }))
 
-const refusal = (request_line: string, status: number, answer: string) => {
-  const problem = Schema.decodeUnknownOption(Problem)(answer)
+const rejection = (request_line: string, status: number, body: string) => {
+  const problem = Schema.decodeUnknownOption(Problem)(body)
   const message = Option.match(problem, {
-    onNone: () => `${request_line}: ${status} ${answer}`,
+    onNone: () => `${request_line}: ${status} ${body}`,
     onSome: ({ detail }) => detail,
   })
   return new InstanceRefused({ message, status })
@@ -106,10 +106,10 @@ const callOnce = (
           response.on("data", (part) => parts.push(part))
           response.on("error", reject)
           response.on("end", () => {
-            const answer = Buffer.concat(parts).toString()
+            const response_text = Buffer.concat(parts).toString()
             const status = response.statusCode ?? 0
-            if (status < 400) resolve(answer)
-            else reject(refusal(`${method} ${path}`, status, answer))
+            if (status < 400) resolve(response_text)
+            else reject(rejection(`${method} ${path}`, status, response_text))
           })
         },
       )

@@ -303,17 +303,17 @@ const withoutOptions = (found: Readonly<Record<string, Option.Option<FlagValue>>
     ),
   )
 
-const example = (noun: string, operation: Operation) =>
+const example = (group: string, operation: Operation) =>
   operation.example ??
   [
     "almanac",
-    noun,
+    group,
     operation.command,
     ...argumentsOf(operation.path).map((one) => one.toUpperCase()),
   ].join(" ")
 
 /** The command of one operation. */
-const operationCommand = (noun: string, operation: Operation) => {
+const operationCommand = (group: string, operation: Operation) => {
   const { command: name, alias, path, what, items, is_paged, has_job, for_operators } = operation
   const has_body = operation.body !== undefined
   const command = Command.make(
@@ -346,7 +346,7 @@ const operationCommand = (noun: string, operation: Operation) => {
     }),
   ).pipe(
     Command.withDescription(what),
-    Command.withExamples([{ command: example(noun, operation), description: what }]),
+    Command.withExamples([{ command: example(group, operation), description: what }]),
   )
   return alias === undefined ? command : command.pipe(Command.withAlias(alias))
 }
@@ -362,9 +362,9 @@ const firstExample = ({ name, operations }: CommandGroup) =>
     .map((operation) => ({ command: example(name, operation), description: operation.what }))
 
 /** A command group with its subcommands. */
-export const groupCommand = (noun: CommandGroup) =>
-  Command.make(noun.name).pipe(
-    Command.withDescription(summaries[noun.name]),
-    Command.withExamples(firstExample(noun)),
-    Command.withSubcommands(subcommandsOf(noun)),
+export const groupCommand = (group: CommandGroup) =>
+  Command.make(group.name).pipe(
+    Command.withDescription(summaries[group.name]),
+    Command.withExamples(firstExample(group)),
+    Command.withSubcommands(subcommandsOf(group)),
   )

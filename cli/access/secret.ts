@@ -56,14 +56,14 @@ const put = Command.make(
     const request = yield* Schema.decodeUnknownEffect(SecretRequest)(request_body)
     const running = yield* instance(configured)
     if (running !== undefined) {
-      const answer = yield* callInstance(
+      const response = yield* callInstance(
         running,
         configured,
         "POST",
         "/v1/admin/secrets",
         request_body,
       )
-      const { href } = yield* Schema.decodeUnknownEffect(Put)(answer)
+      const { href } = yield* Schema.decodeUnknownEffect(Put)(response)
       return yield* Console.log(href)
     }
     const { dir } = configured.data

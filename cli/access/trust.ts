@@ -58,8 +58,8 @@ const create = Command.make(
     })
     const running = yield* instance(configured)
     if (running !== undefined) {
-      const answer = yield* callInstance(running, configured, "POST", "/v1/admin/trusts", request)
-      const { trust_id } = yield* Schema.decodeUnknownEffect(Created)(answer)
+      const response = yield* callInstance(running, configured, "POST", "/v1/admin/trusts", request)
+      const { trust_id } = yield* Schema.decodeUnknownEffect(Created)(response)
       return yield* Console.log(trust_id)
     }
     const trust_id = yield* Effect.provide(

@@ -8,7 +8,7 @@ import { replay } from "#cli/audit/replay.ts"
 import { state } from "#cli/audit/state.ts"
 import { verify } from "#cli/audit/verify.ts"
 import { summaries } from "#cli/client/summaries.ts"
-import { audit as noun } from "#cli/client/system/audit.ts"
+import { audit as group } from "#cli/client/system/audit.ts"
 import { diff } from "#cli/log/rebuild.ts"
 import { subcommandsOf } from "#cli/requests.ts"
 
@@ -28,6 +28,6 @@ export const audit = Command.make("audit").pipe(
     head,
     key,
     diff,
-    ...subcommandsOf(noun),
+    ...subcommandsOf(group),
   ]),
 )

@@ -108,8 +108,8 @@ const State = Schema.Struct({
 const seesAll = (url: string, token: string, node_ids: ReadonlyArray<string>) =>
   Effect.tryPromise(async () => {
     const headers = { authorization: `Bearer ${token}` }
-    const answer = await fetch(new URL("/v1/cluster/state", url), { headers })
-    const { nodes } = Schema.decodeUnknownSync(State)(await answer.json())
+    const response = await fetch(new URL("/v1/cluster/state", url), { headers })
+    const { nodes } = Schema.decodeUnknownSync(State)(await response.json())
     const active = nodes.filter(({ state }) => state === "active").map(({ node_id }) => node_id)
     return node_ids.every((node_id) => active.includes(node_id))
   }).pipe(Effect.catch(() => Effect.succeed(false)))

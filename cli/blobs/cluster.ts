@@ -5,7 +5,7 @@
 
 import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { cluster as noun } from "#cli/client/blob-storage/cluster.ts"
+import { cluster as group } from "#cli/client/blob-storage/cluster.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { subcommandsOf } from "#cli/requests.ts"
 import { sources } from "#cli/root.ts"
@@ -62,7 +62,7 @@ export const cluster = Command.make(
   }, Effect.scoped),
 ).pipe(
   Command.withDescription(summaries.cluster),
-  Command.withSubcommands(subcommandsOf(noun)),
+  Command.withSubcommands(subcommandsOf(group)),
   Command.withExamples([
     { command: "almanac cluster --nodes 6", description: "Run six nodes, enough for EC42" },
     {

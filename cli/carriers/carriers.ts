@@ -16,7 +16,7 @@ import {
 } from "#adapters/carrier-search/import.ts"
 import { mirrorFile } from "#adapters/carrier-search/mirror.ts"
 import { openMirror, reasonOf } from "#adapters/carrier-search/mirror-file.ts"
-import { carriers as noun } from "#cli/client/carrier-search/carrier.ts"
+import { carriers as group } from "#cli/client/carrier-search/carrier.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { withInterruptExitCode } from "#cli/dashboard/ingest-outcome.ts"
 import { progressTo } from "#cli/progress.ts"
@@ -279,5 +279,5 @@ const status = Command.make(
 export const carriers = Command.make("carriers").pipe(
   Command.withDescription(summaries.carriers),
   Command.withExamples(importing.examples),
-  Command.withSubcommands([...subcommandsOf(noun), importing, status]),
+  Command.withSubcommands([...subcommandsOf(group), importing, status]),
 )

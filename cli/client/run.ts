@@ -44,7 +44,7 @@ const pageQuery = ({ query }: Request, { limit, marker }: Page) => [
 const pages = ({ http, signal }: Session, operation: Operation, request: Request) => {
   const need = needOf({ ...operation, path: request.path })
   const body = request.body === undefined ? {} : jsonBody(request.body)
-  const ask = async (page: Page) => {
+  const fetchPage = async (page: Page) => {
     const query = operation.is_paged === true ? pageQuery(request, page) : request.query
     const path = addressOf(request.path, query)
     return (await http.json({ method: request.method, path, need, signal, ...body })).body
@@ -52,13 +52,13 @@ const pages = ({ http, signal }: Session, operation: Operation, request: Request
   let limit_max: number | undefined = page_limit_max
   return async (left: number, marker: string | undefined) => {
     const limit = limit_max === undefined ? undefined : Math.min(limit_max, left)
-    return await ask({ limit, marker }).catch(async (cause: unknown) => {
+    return await fetchPage({ limit, marker }).catch(async (cause: unknown) => {
       const may_be_smaller = isFailure(cause) && cause.ending === "refused" && limit !== undefined
       if (!may_be_smaller || operation.is_paged !== true) throw cause
       // If `api.max_limit` is lower, use the server's default page size.
-      const answer = await ask({ limit: undefined, marker })
+      const response = await fetchPage({ limit: undefined, marker })
       limit_max = undefined
-      return answer
+      return response
     })
   }
 }
@@ -75,10 +75,10 @@ const showList = async (session: Session, operation: Operation, input: RunInput)
   let is_cut = false
   let marker: string | undefined
   do {
-    const answer = await next(limit - count, marker)
-    const found = itemsIn(answer, name)
+    const response = await next(limit - count, marker)
+    const found = itemsIn(response, name)
     // A response without a list, such as an aggregate's state, is shown as one object.
-    if (found === undefined) return showOne(session, answer)
+    if (found === undefined) return showOne(session, response)
     const items = found.slice(0, limit - count)
     count += items.length
     const is_operator = needOf({ path: request.path }) === "admin"
@@ -86,7 +86,7 @@ const showList = async (session: Session, operation: Operation, input: RunInput)
     output.add(rows ?? items)
     // Backpressure: a list may be larger than memory, so wait for the reader.
     await screen.drained(signal)
-    marker = is_paged ? markerIn(answer) : undefined
+    marker = is_paged ? markerIn(response) : undefined
     is_cut = found.length > items.length
   } while (marker !== undefined && count < limit)
   output.end()
@@ -169,22 +169,22 @@ export const runOperation = async (session: Session, operation: Operation, typed
   const sent = body === undefined ? {} : jsonBody(body)
   const lines = operation.is_long === true ? { headers: { accept: "application/x-ndjson" } } : {}
   const request = { method, path: addressOf(path, query), need, signal }
-  const answer = await http.json({ ...request, ...sent, ...lines })
-  const error = operation.is_long === true ? textAt(answer.body, "error.detail") : undefined
+  const response = await http.json({ ...request, ...sent, ...lines })
+  const error = operation.is_long === true ? textAt(response.body, "error.detail") : undefined
   if (error !== undefined) throw failure("failed", printable(error))
   const job_id =
-    operation.has_job === true ? jobIn(answer.body, answer.headers.location) : undefined
+    operation.has_job === true ? jobIn(response.body, response.headers.location) : undefined
   if (input.wait && job_id !== undefined) {
     // Printed first, so that an interrupted user can find the job again.
     screen.err(`Job ${job_id}\n`)
     const is_operator = need === "admin"
     return showOne(
       session,
-      await finishedResource(session, operation, is_operator, answer.body, job_id),
+      await finishedResource(session, operation, is_operator, response.body, job_id),
       is_checked,
     )
   }
-  if (answer.body === null) {
+  if (response.body === null) {
     if (operation.done !== undefined && !output.json && !output.quiet) {
       screen.err(`${operation.done}\n`)
     }
@@ -192,11 +192,11 @@ export const runOperation = async (session: Session, operation: Operation, typed
   }
   const { created: made, sections } = operation
   if (sections !== undefined && !output.json && !output.quiet && output.fields === undefined) {
-    return showSections(session, sections(answer.body))
+    return showSections(session, sections(response.body))
   }
-  const resource = made === undefined ? undefined : memberAt(answer.body, made)
-  showOne(session, output.json || !isObject(resource) ? answer.body : resource, is_checked)
-  const is_job_itself = textAt(answer.body, "job_type") !== undefined
+  const resource = made === undefined ? undefined : memberAt(response.body, made)
+  showOne(session, output.json || !isObject(resource) ? response.body : resource, is_checked)
+  const is_job_itself = textAt(response.body, "job_type") !== undefined
   if (job_id !== undefined && !is_job_itself && !output.json && !output.quiet) {
     screen.err(`Watch its job: almanac jobs watch ${job_id}\n`)
   }

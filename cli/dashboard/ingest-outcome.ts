@@ -1,6 +1,8 @@
 /** Exit codes and the summary table of an ingest. */
 import { Effect, Runtime, Schema } from "effect"
 import { Unavailable } from "#actors/commands.ts"
+import { screen } from "#cli/client/screen.ts"
+import { truncated } from "#cli/client/table.ts"
 import type { FeedReport } from "#cli/dashboard/ingest-run.ts"
 import { LogUnavailable } from "#events/log.ts"
 import { DemoMixed } from "#schemas/capital-pressure/rejection.ts"
@@ -53,8 +55,8 @@ const cellsOf = (report: FeedReport): ReadonlyArray<string> => {
 
 const head = ["FEED", "NEW", "REVISED", "NEWEST", ""]
 
-/** A table of all feeds with a header; the last column holds errors. */
-export const summary = (feeds: ReadonlyArray<FeedReport>) => {
+/** A table of all feeds with a header; the last column holds errors. It fits the terminal. */
+export const summary = (feeds: ReadonlyArray<FeedReport>, { columns } = screen()) => {
   const rows = [head, ...feeds.map((report) => [report.feed, ...cellsOf(report)])]
   const widths = head.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
   const isNumber = (column: number) => column === 1 || column === 2
@@ -67,6 +69,7 @@ export const summary = (feeds: ReadonlyArray<FeedReport>) => {
         .join("  ")
         .trimEnd(),
     )
+    .map((line) => (columns === undefined ? line : truncated(line, columns)))
     .join("\n")
 }
 

@@ -3,11 +3,13 @@
 import { Console, Effect, Runtime, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { type Finding, listNames, ok } from "#adapters/doctor/finding.ts"
+import { screen } from "#cli/client/screen.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { localFindings, remoteFindings } from "#cli/doctor/checks.ts"
+import { wrapped } from "#cli/help.ts"
 
 /** Some checks failed; the printed lines say why: exit code 1. */
-class ChecksFailed extends Schema.TaggedError<ChecksFailed>()("Unwell", {
+class ChecksFailed extends Schema.TaggedError<ChecksFailed>()("ChecksFailed", {
   message: Schema.String,
 }) {
   override readonly [Runtime.errorExitCode] = 1
@@ -18,8 +20,13 @@ const only_max = 50
 
 const word_chars = 12
 
-const lineOf = ({ status, what, why }: Finding) =>
-  `${status.padEnd(4)}  ${what.padEnd(word_chars)}  ${why}`
+/** One finding: status, check and reason, which wraps at the width of a terminal. */
+export const findingText = ({ status, what, why }: Finding, { columns } = screen()) => {
+  const start = `${status.padEnd(4)}  ${what.padEnd(word_chars)}  `
+  if (columns === undefined) return start + why
+  const lines = wrapped(why, Math.max(word_chars, columns - start.length))
+  return start + lines.join(`\n${" ".repeat(start.length)}`)
+}
 
 export const doctor = Command.make(
   "doctor",
@@ -43,7 +50,7 @@ export const doctor = Command.make(
     const nothing = ok(only.join(", "), "Nothing to check here.")
     const all = found.length === 0 ? [nothing] : found
     if (json) yield* Console.log(JSON.stringify(all))
-    else for (const one of all) yield* Console.log(lineOf(one))
+    else for (const one of all) yield* Console.log(findingText(one))
     const failed = all.filter(({ status }) => status === "fail").map(({ what }) => what)
     if (failed.length > 0) {
       return yield* new ChecksFailed({

@@ -53,9 +53,9 @@ const ready = async (get: Get): Promise<ReadonlyArray<Finding>> => {
 }
 
 const readModels = async (get: Get): Promise<ReadonlyArray<Finding>> => {
-  const answer = await get("/v1/admin/read-models")
-  const found = Option.getOrUndefined(decoded(ReadModelList, answer))
-  if (found === undefined) return unavailable("read models", answer)
+  const response = await get("/v1/admin/read-models")
+  const found = Option.getOrUndefined(decoded(ReadModelList, response))
+  if (found === undefined) return unavailable("read models", response)
   return found.read_models.map(({ name, position, behind }) =>
     behind > behind_max
       ? warn(
@@ -67,9 +67,9 @@ const readModels = async (get: Get): Promise<ReadonlyArray<Finding>> => {
 }
 
 const log = async (get: Get): Promise<ReadonlyArray<Finding>> => {
-  const answer = await get("/v1/admin/log")
-  const found = Option.getOrUndefined(decoded(LogFigures, answer))
-  if (found === undefined) return unavailable("log size", answer)
+  const response = await get("/v1/admin/log")
+  const found = Option.getOrUndefined(decoded(LogFigures, response))
+  if (found === undefined) return unavailable("log size", response)
   const warning = warningOf(found)
   if (warning !== undefined) return [warn("log size", warning.text)]
   const { position, generation, used_share } = found
@@ -85,18 +85,18 @@ const Hook = Schema.Struct({
 })
 
 const webhooks = async (get: Get): Promise<ReadonlyArray<Finding>> => {
-  const answer = await get(`/v1/webhooks?limit=${webhooks_max}`)
-  const found = Option.getOrUndefined(decoded(Hooks, answer))
-  if (found === undefined) return unavailable("webhooks", answer)
+  const response = await get(`/v1/webhooks?limit=${webhooks_max}`)
+  const found = Option.getOrUndefined(decoded(Hooks, response))
+  if (found === undefined) return unavailable("webhooks", response)
   const failing: Array<string> = []
   for (const { id, state } of found.webhooks) {
     if (state === "disabled") failing.push(`${id} is disabled`)
     if (state !== "active") continue
-    const response = await get(`/v1/webhooks/${id}`)
+    const hook_response = await get(`/v1/webhooks/${id}`)
     // Deleted meanwhile.
-    if (response.status === 404) continue
-    const hook = Option.getOrUndefined(decoded(Hook, response))
-    if (hook === undefined) failing.push(`${id} responds with ${response.status}`)
+    if (hook_response.status === 404) continue
+    const hook = Option.getOrUndefined(decoded(Hook, hook_response))
+    if (hook === undefined) failing.push(`${id} responds with ${hook_response.status}`)
     const since = hook?.delivery?.failing_since ?? null
     if (since !== null) failing.push(`${id} has been failing since ${since}`)
   }
@@ -111,9 +111,9 @@ const Ring = Schema.Struct({
 })
 
 const cluster = async (get: Get): Promise<ReadonlyArray<Finding>> => {
-  const answer = await get("/v1/cluster/state")
-  const found = Option.getOrUndefined(decoded(Ring, answer))
-  if (found === undefined) return unavailable("blob nodes", answer)
+  const response = await get("/v1/cluster/state")
+  const found = Option.getOrUndefined(decoded(Ring, response))
+  if (found === undefined) return unavailable("blob nodes", response)
   const { nodes } = found
   const offline = nodes.flatMap((node) => (node.state === "offline" ? [node.node_id] : []))
   const count_text = `${nodes.length} in the ring`
@@ -140,8 +140,8 @@ const metricsChecks = (get: Get): ReadonlyArray<Check> => {
       }),
     }),
   )
-  const metrics = Effect.map(read, (answer) =>
-    answer.status === 200 ? [] : unavailable("metrics", answer),
+  const metrics = Effect.map(read, (response) =>
+    response.status === 200 ? [] : unavailable("metrics", response),
   )
   return [{ name: "metrics", needs: "gateway", run: metrics }, ...dependent]
 }

@@ -35,8 +35,8 @@ const printRebuilt = (name: string, position: number) =>
 
 /** Rebuilds through the running instance, the only writer of its read models. */
 const byInstance = Effect.fnUntraced(function* (running: Instance, of: Settings, name: string) {
-  const answer = yield* callInstance(running, of, "POST", `/v1/admin/read-models/${name}/rebuild`)
-  const { position } = yield* Schema.decodeUnknownEffect(Rebuilt)(answer)
+  const response = yield* callInstance(running, of, "POST", `/v1/admin/read-models/${name}/rebuild`)
+  const { position } = yield* Schema.decodeUnknownEffect(Rebuilt)(response)
   yield* printRebuilt(name, position)
 })
 

@@ -1,7 +1,7 @@
 /** `almanac predict`: predicts the plant disease on images. */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { model, predict as noun, predictOne } from "#cli/client/plant-disease/prediction.ts"
+import { model, predict as group, predictOne } from "#cli/client/plant-disease/prediction.ts"
 import { showItems, showOne } from "#cli/client/session.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { runEach, shared, withSession } from "#cli/requests.ts"
@@ -10,7 +10,7 @@ import { runEach, shared, withSession } from "#cli/requests.ts"
 const files_max = 10_000
 
 export const predict = Command.make(
-  noun.name,
+  group.name,
   {
     files: Argument.String("image").pipe(
       Argument.withDescription("Image files of leaves; without one, the model is described"),

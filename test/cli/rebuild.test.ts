@@ -23,7 +23,7 @@ describe("a read model that there is not", () => {
       const { out } = yield* almanac(...words.split(" "), "--help")
       assert.match(
         out.join(" ").replaceAll(/\s+/g, " "),
-        /1 when a row differs, 2 for a wrong name/,
+        /1 if a row differs, 2 for an unknown name/,
       )
     }),
   )

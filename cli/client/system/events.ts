@@ -6,7 +6,9 @@ import { formatValue, printable } from "#cli/client/format.ts"
 import { fromJson, type Json, memberAt, textAt, toJson } from "#cli/client/json.ts"
 import type { CommandGroup } from "#cli/client/operation.ts"
 import { addressOf } from "#cli/client/request.ts"
+import type { Screen } from "#cli/client/screen.ts"
 import type { Session } from "#cli/client/session.ts"
+import { truncated } from "#cli/client/table.ts"
 
 /** Idle timeout: the server sends a comment every 15 s. */
 const silence_ms_max = 45_000
@@ -90,13 +92,14 @@ export async function* eventsIn(
   }
 }
 
-/** One event as a line, with complete ids for copying. */
-const lineOf = (event: Json) => {
+/** One event as a line, which a terminal's width truncates. */
+const lineOf = (event: Json, { columns }: Screen) => {
   const time = formatValue("time", textAt(event, "time"))
   const source = (textAt(event, "source") ?? "").replace("/almanac/", "")
   const data = printable(toJson(memberAt(event, "data") ?? null))
   const text = [time, textAt(event, "type") ?? "", textAt(event, "subject") ?? "", source, data]
-  return text.map((one, i) => (i < text.length - 1 ? printable(one) : one)).join("  ")
+  const line = text.map((one, i) => (i < text.length - 1 ? printable(one) : one)).join("  ")
+  return columns === undefined ? line : truncated(line, columns)
 }
 
 /** Start of the stream by the server's clock. ClientFailed if the response is no event stream. */
@@ -202,7 +205,7 @@ export const follow = async (
       for await (const { id, data } of eventsIn(response, current_outage.end)) {
         last = id
         const event = fromJson(data)
-        screen.out(`${output.json ? toJson(event) : lineOf(event)}\n`)
+        screen.out(`${output.json ? toJson(event) : lineOf(event, screen)}\n`)
         printed++
         if (printed === count) return response.destroy()
         // Backpressure: wait for a slow reader.

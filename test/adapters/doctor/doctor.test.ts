@@ -289,7 +289,7 @@ describe("a look at a gateway", () => {
     })
     assert.deepEqual(complaints(found), ["warn log size", "warn webhooks"])
     assert.include(why(found, "log size"), "almanac log roll")
-    assert.include(why(found, "webhooks"), "one answers 500")
+    assert.include(why(found, "webhooks"), "one responds with 500")
     const cut = await of({ "/readyz": "x ok\n", "/v1/webhooks?limit=100": { webhooks: many } })
     assert.include(cut.find(({ what }) => what === "webhooks")?.why, "the first 100")
   })

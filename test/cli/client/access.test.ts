@@ -64,7 +64,7 @@ describe("the development server of the data folder", () => {
     assert.equal(other.authorization, "Bearer tenant_b-token")
     const { ending, message } = await endingOf(accessOf(asking({}, { as: "nobody" })))
     assert.equal(ending, "usage")
-    assert.match(message, /it has tenant, tenant_b, admin/)
+    assert.match(message, /it has: tenant, tenant_b, admin/)
   })
 
   it("is missing if nothing runs, which the error says", async () => {
@@ -147,11 +147,11 @@ describe("a profile", () => {
 
   it("is rejected with one line that contains no secret", async () => {
     const wrong = [
-      ['[default]\nurl = "http://d:1"\ntokem = "geheim"\n', /has no tokem/],
+      ['[default]\nurl = "http://d:1"\ntokem = "geheim"\n', /has an unknown key tokem/],
       ['[default]\nurl = "http://d:1"\ntoken = "geheim\n', /profiles\.toml: /],
       ["[default]\nurl = 1\n", /url must be a string/],
       ['default = "geheim"\n', /must be a table/],
-      ['[default]\ntoken = "geheim"\n', /none of url, os_cloud and os_auth_url/],
+      ['[default]\ntoken = "geheim"\n', /has no url, os_cloud or os_auth_url/],
     ] as const
     for (const [one, said] of wrong) {
       profiles(one)
@@ -161,7 +161,7 @@ describe("a profile", () => {
       assert.notInclude(message, "geheim")
     }
     const absent = await endingOf(accessOf(asking({}, { profile: "x" })))
-    assert.match(absent.message, /no profile x; it has default/)
+    assert.match(absent.message, /no profile x; it has: default/)
   })
 })
 

@@ -128,7 +128,7 @@ clouds:
       ["clouds:\n  lab:\n   auth: {password: 'geheim\n", /clouds\.yaml: /],
       ["clouds: {lab: {auth: {password: geheim}}}", /lab has no auth_url/],
       ["clouds: {lab: {auth_type: v3oidcpassword, auth: {}}}", /signs in with v3oidcpassword/],
-      ["clouds: {lab: {verify: false, auth: {password: geheim}}}", /next: name the authority/],
+      ["clouds: {lab: {verify: false, auth: {password: geheim}}}", /next: set cacert to/],
       ["clouds: {lab: {profile: rackspace}}", /a vendor profile/],
       [`a: &a [x,x,x,x,x,x,x,x,x]\n${bomb("b", "a")}${bomb("c", "b")}${bomb("d", "c")}`, /alias/],
     ] as const
