@@ -22,7 +22,7 @@ export const what = {
     "Only events of this kind of aggregate",
     AuditQuery.aggregate.schema,
   ),
-  type: text("type", "Only events of this type, such as NodeJoined", AuditQuery.type.schema),
+  type: text("type", "Only events of this type (NodeJoined)", AuditQuery.type.schema),
   actor: text(
     "actor",
     "Only events that this principal or process caused",

@@ -133,6 +133,6 @@ export const verify = Command.make(
   ),
   Command.withExamples([
     { command: "almanac audit verify", description: "Verify the whole log" },
-    { command: "almanac audit verify --json", description: "The result as JSON" },
+    { command: "almanac audit verify --json", description: "Print JSON" },
   ]),
 )

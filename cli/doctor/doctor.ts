@@ -62,7 +62,7 @@ export const doctor = Command.make(
   Command.withDescription(summaries.doctor),
   Command.withExamples([
     { command: "almanac doctor", description: "This machine and its server" },
-    { command: "almanac doctor --json", description: "The findings as JSON" },
+    { command: "almanac doctor --json", description: "Print JSON" },
     { command: "almanac doctor --only log-end --only disk", description: "Only two checks" },
     {
       command: "almanac doctor --url https://backup.example.com",

@@ -1,7 +1,7 @@
 /** `almanac predict`: predicts the plant disease on images. */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { model, predict as group, predictOne } from "#cli/client/plant-disease/prediction.ts"
+import { predict as group, model, predictOne } from "#cli/client/plant-disease/prediction.ts"
 import { showItems, showOne } from "#cli/client/session.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { runEach, shared, withSession } from "#cli/requests.ts"

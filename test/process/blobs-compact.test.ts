@@ -55,7 +55,7 @@ describeWithServer("almanac blobs compact", () => {
       const data_dir = newFolder()
       const folder = join(data_dir, "blobs", "volume")
       const none = await runVerb(data_dir, ["blobs", "compact"], settings)
-      expect([none.code, none.stderr]).toEqual([1, expect.stringContaining("There is no volume")])
+      expect([none.code, none.stderr]).toEqual([1, expect.stringContaining("has no volume")])
 
       const server = await startServer(data_dir, settings)
       const { put, remove } = client(server)

@@ -18,7 +18,7 @@ export const audit: CommandGroup = {
       query: [
         text("service", "Only events of this service"),
         text("aggregate", "Only events of this kind of aggregate"),
-        text("type", "Only events of this type, such as BackupRequested"),
+        text("type", "Only events of this type (BackupRequested)"),
         text("actor", "Only events that this principal or process caused"),
         text("subject", "Only events of this subject"),
         text("request_id", "Only events of this request"),

@@ -250,7 +250,8 @@ describe("a look at a gateway", () => {
       "warn webhooks",
       "warn blob nodes",
     ])
-    assert.include(why(found, "webhooks"), "one has been failing since 2026-11-22T00:00:00Z, two is disabled")
+    const failing = "one has been failing since 2026-11-22T00:00:00Z, two is disabled"
+    assert.include(why(found, "webhooks"), failing)
   })
 
   it("asks once more whom it caught at a service's first question", async () => {

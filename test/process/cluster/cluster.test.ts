@@ -244,7 +244,8 @@ describeWithServer("a cluster that is killed", () => {
       expect(pids).toHaveLength(3)
       const second = await runVerb(newFolder(), ["cluster", "--nodes", "1", "--dir", cluster.dir])
       expect([second.code, second.stdout]).toEqual([1, ""])
-      const holder = `almanac: ${cluster.dir} is in use by process ${cluster.pid}: stop that cluster`
+      const used = `${cluster.dir} is in use by process ${cluster.pid}`
+      const holder = `almanac: ${used}: stop that cluster`
       expect(second.stderr).toContain(holder)
 
       cluster.killParent()
