@@ -23,8 +23,8 @@ import { Sources } from "#schemas/carrier-search/source.ts"
 const RawParameter = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 
 const described: Readonly<Record<string, string>> = {
-  start: "First MC number.",
-  end: "Last MC number, not below `start`.",
+  start: "First MC number, inclusive.",
+  end: "Last MC number, inclusive. Not less than `start`.",
 }
 
 /** Replaces the generated parameter in the OpenAPI document. */
@@ -34,22 +34,41 @@ const documented = (parameter: unknown) => {
   return { name, in: "query", required: true, description: described[name], schema }
 }
 
-const about =
-  "Road carriers with active authority that are carriers alone, by MC number. As JSON or CSV the " +
-  "answer is all or nothing; as lines, carriers come as they are found."
+const about = {
+  group: "Carrier search: road carriers with active authority, by MC number.",
+  search: {
+    summary: "Search a range of MC numbers",
+    description:
+      "Returns the companies in the range whose authority is active and that are only carriers. " +
+      "Inactive authorities, brokers and companies that are both are left out, without notice. " +
+      "The range has at most `carrier.max_range` numbers (1,000,000); with the FMCSA registry " +
+      "each number takes one request to it, so response time grows with the range.\n\n" +
+      "`Accept` selects the format. JSON (the default) and CSV are sent when the search is " +
+      "complete: a failed lookup makes the whole response 502. With `application/x-ndjson`, " +
+      "carriers are sent as they are found, one per line, with lines of progress; the last line " +
+      "has the summary or the error. Requires no token.",
+  },
+  sources: {
+    summary: "List registries",
+    description:
+      "Returns the configured registries, the one in use first, with the age of their data and " +
+      "their health. Without any, the only entry is `none` and says how to set one up. Requires " +
+      "no token.",
+  },
+}
 
 /** A table, sent once it is complete. */
 const Csv = Schema.String.pipe(HttpApiSchema.asText({ contentType: media_types.csv }))
 
 const group = HttpApiGroup.make("carriers")
-  .annotate(OpenApi.Description, about)
+  .annotate(OpenApi.Description, about.group)
   .add(
     HttpApiEndpoint.get("search", "/api/search", {
       query: { start: RawParameter, end: RawParameter },
       success: [Carriers, Csv, HttpApiSchema.StreamNdjson({ schema: Line })],
       error: [...anywhere, BadRange, NotAcceptable, RegistryFailed],
     })
-      .annotate(OpenApi.Summary, "Search a range of MC numbers")
+      .annotateMerge(OpenApi.annotations(about.search))
       .annotate(OpenApi.Transform, (operation) => ({
         ...operation,
         // The library's own document: a list of parameters.
@@ -60,7 +79,7 @@ const group = HttpApiGroup.make("carriers")
     HttpApiEndpoint.get("sources", "/api/search/sources", {
       success: Sources,
       error: [...anywhere, Late],
-    }).annotate(OpenApi.Summary, "Read which registry answers, its age and its health"),
+    }).annotateMerge(OpenApi.annotations(about.sources)),
   )
   .annotateEndpoints(Needs, "public")
 

@@ -38,5 +38,5 @@ export const rangeOf = ({ start, end }: RawRange, range_max: number): Range | st
   if (range.end < range.start) return reversed_range
   const numbers = total(range)
   if (numbers <= range_max) return range
-  return `the range has ${numbers} MC numbers, and one search may ask for ${range_max} at most`
+  return `the range has ${numbers} MC numbers; the maximum is ${range_max}`
 }

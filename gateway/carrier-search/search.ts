@@ -56,7 +56,9 @@ const trackedRows = (registry: Registry["Service"], tracker: SearchTracker, form
   const numbers = total(range)
   const whole = Stream.suspend(() => {
     if (tracker.answered() === numbers) return Stream.empty
-    return Stream.die(new Error(`${tracker.answered()} of ${numbers} numbers were answered.`))
+    return Stream.die(
+      new Error(`The registry returned results for ${tracker.answered()} of ${numbers} numbers.`),
+    )
   })
   return registry.search(range, format).pipe(
     Stream.map((piece) => {
@@ -159,7 +161,7 @@ const validRequest = Effect.fnUntraced(function* (
   if (typeof range === "string") return yield* new BadRange({ error: range })
   const format = formatOf(headers.accept)
   if (format !== undefined) return { range, format }
-  const error = `a search is answered as ${Object.values(media_types).join(", ")}`
+  const error = `a search returns ${Object.values(media_types).join(", ")}`
   return yield* new NotAcceptable({ error })
 })
 

@@ -25,12 +25,15 @@ const RawParameter = Schema.optionalKey(Schema.Union([Schema.String, Schema.Arra
 
 const described: Readonly<Record<string, object>> = {
   top_k: {
-    description: "Adds `predictions`: so many of the likeliest classes, at most all.",
-    schema: { type: "integer", minimum: 1 },
+    description:
+      "Number of most likely classes to return in `predictions`. More than the model has returns " +
+      "all. Without it, `predictions` is absent.",
+    schema: { type: "integer", minimum: 1, maximum: 999_999 },
   },
   explain: {
     description:
-      "Adds `heatmap` and `auto_orient`; with `Accept: image/png` the image is the answer.",
+      "`heatmap` adds `heatmap` and `auto_orient` to the response. With `Accept: image/png`, the " +
+      "response is the heat map itself.",
     schema: { type: "string", enum: ["heatmap"] },
   },
 }
@@ -41,18 +44,59 @@ const documented = (parameter: unknown) => {
   return { name, in: "query", required: false, ...described[name] }
 }
 
-const about =
-  "What a leaf suffers from, by a network that knows some classes and no others: one image, one " +
-  "class. Without a network of the operator's own it is a demo, which knows drawn leaves only."
+const about = {
+  group: "Plant disease prediction: the disease class of a leaf in a photograph.",
+  predict: {
+    summary: "Predict one image",
+    description:
+      "Returns the most likely class of one JPEG or PNG image of a leaf, sent as a file in the " +
+      "form field `file`. The image has at most `plant.image_bytes_max` bytes (20 MiB) and " +
+      "`plant.image_pixels_max` pixels (50 megapixels). Its content decides the type; a declared " +
+      "type and a file name extension must match JPEG or PNG too. It is resized to the network's " +
+      "input (224 by 224 by default). The network knows only its own classes: see " +
+      "`GET /predict/model`. " +
+      "The image is not stored. Requires no token.",
+  },
+  batch: {
+    summary: "Predict several images",
+    description:
+      "Returns the most likely class of each image of a form, in its order. Send 1 to " +
+      "`plant.batch_images_max` files in the field `file`. An image that fails has an `error` in " +
+      "the response and does not affect the others. Requires no token.",
+  },
+  model: {
+    summary: "Get the model",
+    description:
+      "Returns the model in use with its classes and its hash. Every response about a prediction " +
+      "has the hash in `X-Model-Sha256`. Changing the model needs a restart. Requires no token.",
+  },
+}
 
 const OneImage = Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(
   HttpApiSchema.asMultipart(),
 )
-const Images = Schema.Struct({ file: Multipart.FilesSchema }).pipe(HttpApiSchema.asMultipart())
+/** Generation drops the description of a single file. */
+const one_image_body = {
+  required: true,
+  content: {
+    "multipart/form-data": {
+      schema: {
+        type: "object",
+        properties: {
+          file: { type: "string", format: "binary", description: "A JPEG or PNG image." },
+        },
+        required: ["file"],
+      },
+    },
+  },
+}
+const Images = Schema.Struct({
+  file: Multipart.FilesSchema.annotateKey({ description: "JPEG or PNG images." }),
+}).pipe(HttpApiSchema.asMultipart())
 const Png = Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "image/png" }))
 
 const group = HttpApiGroup.make("plants")
-  .annotate(OpenApi.Description, about)
+  .annotate(OpenApi.Description, about.group)
   .add(
     HttpApiEndpoint.post("predict", "/predict", {
       query: { top_k: RawParameter, explain: RawParameter },
@@ -60,12 +104,13 @@ const group = HttpApiGroup.make("plants")
       success: [Prediction, Png],
       error: [...anywhere, ...of_image],
     })
-      .annotate(KeyNotNeeded, "It changes nothing.")
-      .annotate(OpenApi.Summary, "Predict the class of one image of a leaf")
+      .annotate(KeyNotNeeded, "it changes nothing.")
+      .annotateMerge(OpenApi.annotations(about.predict))
       .annotate(OpenApi.Transform, (operation) => ({
         ...operation,
         // The library's own document: a list of parameters.
         parameters: (operation.parameters as ReadonlyArray<unknown>).map(documented),
+        requestBody: one_image_body,
       }))
       .annotate(BodyLimit, ({ plant }) => plant.image_bytes_max + form_bytes_max),
     HttpApiEndpoint.post("batch", "/predict/batch", {
@@ -73,15 +118,15 @@ const group = HttpApiGroup.make("plants")
       success: Predictions,
       error: [...anywhere, BadForm, ImageTooLarge, NoImage],
     })
-      .annotate(KeyNotNeeded, "It changes nothing.")
-      .annotate(OpenApi.Summary, "Predict the classes of several images, each failing alone")
+      .annotate(KeyNotNeeded, "it changes nothing.")
+      .annotateMerge(OpenApi.annotations(about.batch))
       .annotate(BodyLimit, ({ plant }) => {
         return plant.batch_images_max * plant.image_bytes_max + form_bytes_max
       }),
     HttpApiEndpoint.get("model", "/predict/model", {
       success: ModelInfo,
       error: anywhere,
-    }).annotate(OpenApi.Summary, "Read which model predicts, its classes and its hash"),
+    }).annotateMerge(OpenApi.annotations(about.model)),
   )
   .annotateEndpoints(Needs, "public")
 

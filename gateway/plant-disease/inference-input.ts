@@ -77,7 +77,7 @@ export const inputOf = (
   { batch_images_max }: Pick<Settings["plant"], "batch_images_max">,
 ): InferenceInput | string => {
   const { inputs, outputs } = request
-  if (requestsBinary(request)) return "Binary tensor data is not known here."
+  if (requestsBinary(request)) return "Binary tensor data is not supported."
   const names = outputs?.map(({ name }) => name) ?? output_names
   const known = names.filter(isOutput)
   if (known.length !== names.length) return `The outputs are ${output_names.join(" and ")}.`

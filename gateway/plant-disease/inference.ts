@@ -31,13 +31,13 @@ export interface InferringOptions {
 
 const tensor_length = side * side * 3
 const no_binary =
-  "Binary tensor data is not known here: give numbers, or images in base64, as JSON."
+  "Binary tensor data is not supported. Send JSON with numbers, or images in base64."
 
 /** Finds the model of this name; fails with 404. */
 const modelOf = Effect.fnUntraced(function* (name: string) {
   const { model } = yield* Predictor
   if (name === model.name) return model
-  return yield* new NoModel({ error: `There is no model '${name}' but '${model.name}'.` })
+  return yield* new NoModel({ error: `No model is named '${name}'. The model is '${model.name}'.` })
 })
 
 const metadata = Effect.fnUntraced(function* (name: string) {
@@ -64,10 +64,10 @@ const requestOf = Effect.fnUntraced(function* (request: Request) {
     headers["content-type"]?.startsWith("application/octet-stream") === true
   if (is_binary) return yield* new BadForm({ error: no_binary })
   const json = yield* Effect.mapError(request.json, () => {
-    return new BadForm({ error: "The request is no JSON, or does not come to its end." })
+    return new BadForm({ error: "The request body is not JSON, or is incomplete." })
   })
   return yield* Effect.mapError(decodeRequest(json), ({ message }) => {
-    return new BadForm({ error: `The request is none of this protocol: ${message}` })
+    return new BadForm({ error: `The request body does not follow the protocol: ${message}` })
   })
 })
 

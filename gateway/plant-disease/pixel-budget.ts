@@ -6,8 +6,8 @@ import { RequestContext } from "#gateway/request-context.ts"
 import { pixelsOf } from "#schemas/plant-disease/image-size.ts"
 
 const over_budget = {
-  caller: "Too many pixels of your images are in flight: wait for some of the answers.",
-  all: "Too many pixels of all images are in flight: try again.",
+  caller: "Too many pixels of your images are in progress. Wait for some of the responses.",
+  all: "Too many pixels of all images are in progress. Try again.",
 } as const
 
 /**

@@ -87,7 +87,7 @@ export const predictImage = Effect.fnUntraced(function* (
   const likely = likeliest(predicted.probabilities, model.classes, count)
   const [best] = likely
   if (best === undefined) {
-    return yield* new InferenceFailed({ detail: "The network answered no class." })
+    return yield* new InferenceFailed({ detail: "The network returned no class." })
   }
   const { sha256: image_sha256, milliseconds } = predicted
   const fact = yield* factOf(requested_ms, { best, image_sha256, image_bytes, milliseconds })
@@ -119,6 +119,9 @@ export const failureOf = (failure: PredictFailure): Refused => {
     case "Busy":
       return { status: 503, error, retry_after_seconds: failure.retry_after_seconds }
     case "InferenceFailed":
-      return { status: 500, error: "The network failed on this image." }
+      return {
+        status: 500,
+        error: "The network failed on this image. The server's log has the cause.",
+      }
   }
 }

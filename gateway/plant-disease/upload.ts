@@ -55,10 +55,15 @@ export type ReadForm = (
   limits: UploadLimits,
 ) => Effect.Effect<Stream.Stream<Upload, Refusal | Busy>, Refusal, Scope.Scope>
 
-const no_form = "The body must be a form: multipart/form-data with the image in the field 'file'."
-const malformed = new BadForm({ error: "The form is malformed, or does not come to its end." })
-const no_boundary = new BadForm({ error: "The Content-Type has no boundary, which a form needs." })
-const busy = new Busy({ detail: "Too many images are on their way.", retry_after_seconds: 1 })
+const no_form = "The body must be multipart/form-data with the image in the field 'file'."
+const malformed = new BadForm({ error: "The form is malformed or incomplete." })
+const no_boundary = new BadForm({
+  error: "The Content-Type of a form needs a boundary, and this one has none.",
+})
+const busy = new Busy({
+  detail: "The server is receiving too many images. Try again.",
+  retry_after_seconds: 1,
+})
 
 const tooLarge = (bytes_max: number) => {
   const mebibytes = bytes_max / 2 ** 20
@@ -76,12 +81,16 @@ const endingOf = (name: string) => /\.([^./\\]*)$/.exec(name)?.[1]?.toLowerCase(
 const misdeclared = (type: string, name: string): NoImage | undefined => {
   if (!part_types.includes(type)) {
     const types = part_types.join(", ")
-    return new NoImage({ error: `The file's type is ${shortened(type)}; taken are ${types}.` })
+    return new NoImage({
+      error: `The file's type is ${shortened(type)}. Accepted types: ${types}.`,
+    })
   }
   const ending = endingOf(name)
   if (ending === "" || extensions.includes(ending)) return undefined
   const endings = extensions.join(", ")
-  return new NoImage({ error: `The file ends in .${shortened(ending)}; taken are ${endings}.` })
+  return new NoImage({
+    error: `The file name ends in .${shortened(ending)}. Accepted extensions: ${endings}.`,
+  })
 }
 
 /** Collects pieces in one buffer that doubles, so they take at most twice their size. */
@@ -130,7 +139,7 @@ const formParser = (
     const is_none = info.filename === ""
     let refused = misdeclared(info.contentType, filename)
     if (info.name !== "file") {
-      const error = `The field of the image is 'file', not '${shortened(info.name)}'.`
+      const error = `The image must be in the field 'file', not '${shortened(info.name)}'.`
       refusal ??= new BadForm({ error })
     }
     const gathered = growingBuffer(refused === undefined ? image_bytes_max : 0)

@@ -85,7 +85,7 @@ const wrong = (detail: string) => new ValidationError({ detail })
 const destination = Effect.fnUntraced(function* (request: NewBackup, policy: PolicyRow | null) {
   const { target_id } = request
   if (policy !== null && policy.share_id !== request.share_id) {
-    return yield* wrong("body.policy_id: The policy is one of another share.")
+    return yield* wrong("body.policy_id: The policy belongs to another share.")
   }
   if (policy?.target_template_id) {
     return yield* bucketOf(policy.target_template_id, policy.project_id)
@@ -93,7 +93,7 @@ const destination = Effect.fnUntraced(function* (request: NewBackup, policy: Pol
   const destination_id = target_id ?? policy?.target_id
   if (!destination_id) return yield* wrong("body.target_id: Missing key")
   if (policy !== null && policy.target_id !== destination_id) {
-    return yield* wrong("body.target_id: The policy's backups go to another target.")
+    return yield* wrong("body.target_id: The policy uses another target.")
   }
   return yield* namedTarget(destination_id)
 })

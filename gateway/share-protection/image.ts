@@ -13,6 +13,6 @@ export const checkBootable = Effect.fnUntraced(function* (
 ) {
   const image = yield* images.image(name)
   if (image?.properties.svc_worker_image === true) return
-  const detail = `body.${field}: no such image, or not one with the property svc_worker_image=1`
+  const detail = `body.${field}: the image does not exist, or lacks the property svc_worker_image=1`
   return yield* new ValidationError({ detail })
 })

@@ -46,15 +46,15 @@ const restoreBatch = Effect.fnUntraced(function* (restore_id: RestoreId, request
   const { mode = "new_share", sub_path = null, force = false } = request
   const { dry_run = false, plan_hash = null } = request
   if (mode !== "in_place" && (dry_run || plan_hash !== null)) {
-    const detail = "body.mode: Only a restore in place is planned: it needs in_place."
+    const detail = "body.mode: dry_run and plan_hash require in_place"
     return yield* new ValidationError({ detail })
   }
   if (dry_run && plan_hash !== null) {
-    const detail = "body.plan_hash: A plan is made anew, or kept to, not both."
+    const detail = "body.plan_hash: not allowed together with dry_run"
     return yield* new ValidationError({ detail })
   }
   if (mode === "in_place" && !force && !dry_run) {
-    const detail = "A restore in place writes over the share's files: it needs force=true."
+    const detail = "A restore in place overwrites the share's files, so it requires force=true."
     return yield* new ForceRequired({ detail })
   }
   const { id: backup_id, project_id, share_id, target_id } = yield* ownedBackup(request.backup_id)

@@ -38,7 +38,8 @@ export const previewRetention = Effect.fnUntraced(function* (
   const known = new Map(rows.map((row) => [row.backup_id, row] as const))
   const rowOf = (id: (typeof rows)[number]["backup_id"]) => {
     const row = known.get(id)
-    if (row === undefined) throw new Error(`Retention speaks of ${id}, which it was not given.`)
+    if (row === undefined)
+      throw new Error(`Retention returned backup ${id}, which is not in its input.`)
     return row
   }
   const { keep, expire } = retain(rows, retention, timezone)

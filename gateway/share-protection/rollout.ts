@@ -27,7 +27,8 @@ import { CreateRollout, type Rollout as RolloutShown } from "#schemas/share-prot
 import { idText } from "#schemas/share-protection/views/page.ts"
 
 /** A rollout that succeeded without replacing any worker reports this: it may be unintended. */
-const nothing_replaced = "No worker of these domains has another image: nothing was replaced."
+const nothing_replaced =
+  "All workers of these domains already have this image, so none was replaced."
 
 const rolloutView = (row: RolloutShown): RolloutShown => {
   const is_empty = row.state === "succeeded" && row.replaced_workers === 0
@@ -53,7 +54,7 @@ const list = Effect.fnUntraced(function* (query: PageQuery) {
 const checkImage = Effect.fnUntraced(function* (name: string) {
   const images = yield* Effect.serviceOption(Images)
   if (Option.isNone(images)) {
-    const detail = "Images cannot be looked up here: there is no adapter to a compute service."
+    const detail = "Images cannot be checked: no compute service is configured."
     return yield* new BackendUnavailable({ detail })
   }
   return yield* checkBootable(images.value, "image", name)
@@ -70,8 +71,8 @@ const checkDomains = Effect.fnUntraced(function* (domain_ids: ReadonlyArray<Doma
   )
   if (unknown.length === 0) return
   const detail =
-    `body.domain_ids: nothing is known of ${unknown.join(", ")}: no worker, setting or target; ` +
-    `workers of no domain are those of ${default_domain_id}`
+    `body.domain_ids: no worker, setting or target of ${unknown.join(", ")}; ` +
+    `for workers without a domain, use ${default_domain_id}`
   return yield* new ValidationError({ detail })
 })
 

@@ -33,7 +33,7 @@ import type {
 
 const domainOf = Effect.flatMap(ownDomain, (domain_id) =>
   domain_id === null
-    ? Effect.fail(new Forbidden({ detail: "The token is not one of a domain." }))
+    ? Effect.fail(new Forbidden({ detail: "The token is not scoped to a domain." }))
     : Effect.succeed(domain_id),
 )
 
@@ -55,7 +55,7 @@ const templatePage = Effect.fnUntraced(function* (query: PageQuery, domain_id?: 
 const create = Effect.fnUntraced(function* (body: typeof NewTargetTemplate.Type) {
   const domain_id = yield* domainOf
   if (body.domain_id !== undefined && body.domain_id !== domain_id) {
-    return yield* new ValidationError({ detail: "body.domain_id: not the token's own domain" })
+    return yield* new ValidationError({ detail: "body.domain_id: must be the domain of the token" })
   }
   const defaults = { ...nullsOf(TargetTemplate.fields), addressing_mode: "path" } as const
   const template = { ...defaults, ...body, domain_id }

@@ -114,7 +114,7 @@ const secretsOf = Effect.fnUntraced(function* (
   const access_key = key_refs.access_key ?? access_key_ref
   const secret_key = key_refs.secret_key ?? secret_key_ref
   if (access_key === null || secret_key === null) {
-    return yield* new ValidationError({ detail: "body: both keys' hrefs are needed" })
+    return yield* new ValidationError({ detail: "body: the hrefs of both keys are required" })
   }
   return { vault_secret_map: { access_key, secret_key } }
 })

@@ -83,7 +83,7 @@ const isDate = (text: string) => {
 /** A valid date, YYYY-MM-DD, from 1900 to 2199. */
 export const CalendarDate = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u),
-  Schema.makeFilter(isDate, { expected: "a date that there is, YYYY-MM-DD" }),
+  Schema.makeFilter(isDate, { expected: "an existing date, YYYY-MM-DD" }),
 )
 
 const sunday = 0

@@ -12,14 +12,22 @@ export const McNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum:
 
 /** Only active carriers that are nothing but carriers appear. Source: document 3 §2 B. */
 export const Carrier = Schema.Struct({
-  mcNumber: McNumber.annotateKey({ description: "The docket number, without its prefix." }),
-  name: Schema.String.annotateKey({ description: "Legal name, as the registry has it." }),
-  authorityStatus: Schema.tag("ACTIVE"),
-  operatingType: Schema.tag("CARRIER"),
-})
+  mcNumber: McNumber.annotateKey({ description: "The MC number, without the prefix." }),
+  name: Schema.String.annotateKey({ description: "Legal name in the registry." }),
+  authorityStatus: Schema.tag("ACTIVE").annotateKey({
+    description: "Always `ACTIVE`: common or contract authority is active.",
+  }),
+  operatingType: Schema.tag("CARRIER").annotateKey({
+    description: "Always `CARRIER`: the company has no active broker authority.",
+  }),
+}).annotate({ identifier: "Carrier", description: "A company that is only a carrier." })
 export type Carrier = typeof Carrier.Type
 
-export const Carriers = Schema.Struct({ carriers: Schema.Array(Carrier) })
+export const Carriers = Schema.Struct({
+  carriers: Schema.Array(Carrier).annotateKey({
+    description: "The carriers, ordered by MC number. Empty if there are none.",
+  }),
+}).annotate({ description: "The carriers of the range." })
 export type Carriers = typeof Carriers.Type
 
 /** The numbers of a search, inclusive; 1 <= start <= end <= mc_number_max. */

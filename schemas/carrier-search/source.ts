@@ -8,19 +8,46 @@ const nullable = <S extends Schema.Top>(schema: S, description: string) =>
   Schema.NullOr(schema).annotateKey({ description })
 
 export const Source = Schema.Struct({
-  registry: Schema.Literals(registries).annotateKey({ description: "Which one answers searches." }),
-  is_healthy: Schema.Boolean.annotateKey({ description: "Whether a search can be answered now." }),
-  detail: nullable(Schema.String, "Why not, and what to do; null when it can."),
-  carriers: nullable(Schema.Int, "Carriers that the mirror shows; null of another registry."),
-  dockets: nullable(Schema.Int, "MC numbers that its files have, with a carrier or without."),
-  as_of: nullable(Instant, "How old its oldest answers are: when those files were made."),
-  imported_at: nullable(Instant, "When the mirror was filled."),
-  is_demo: Schema.Boolean.annotateKey({ description: "Whether its carriers are generated." }),
-  concurrency: nullable(Schema.Int, "Questions that may be under way at once, at present."),
-  last_answer_at: nullable(Instant, "When the registry last answered, whatever it said."),
-  last_error_at: nullable(Instant, "When it last failed to."),
-  last_error: nullable(Schema.String, "Why it failed then."),
-})
+  registry: Schema.Literals(registries).annotateKey({
+    description:
+      "Which registry this is: `fmcsa` is the QCMobile API, `mirror` the imported files. " +
+      "`none` if no registry is configured.",
+  }),
+  is_healthy: Schema.Boolean.annotateKey({
+    description: "Whether the registry can serve a search now.",
+  }),
+  detail: nullable(Schema.String, "Why not, and what to do. Null if it is healthy."),
+  carriers: nullable(
+    Schema.Int,
+    "Number of carriers in the mirror that a search can return. Null for other registries.",
+  ),
+  dockets: nullable(
+    Schema.Int,
+    "Number of MC numbers in the mirror's files. Null for other registries.",
+  ),
+  as_of: nullable(Instant, "Date of the oldest of the mirror's files. Null for other registries."),
+  imported_at: nullable(Instant, "Time of the mirror's import. Null for other registries."),
+  is_demo: Schema.Boolean.annotateKey({
+    description: "Whether the carriers are generated, not real.",
+  }),
+  concurrency: nullable(
+    Schema.Int,
+    "Current limit of concurrent requests to the registry. Null for the mirror.",
+  ),
+  last_answer_at: nullable(
+    Instant,
+    "Time of the registry's last response. Null if there was none.",
+  ),
+  last_error_at: nullable(
+    Instant,
+    "Time of the last failed request to the registry. Null if there was none.",
+  ),
+  last_error: nullable(Schema.String, "Why that request failed. Null if none did."),
+}).annotate({ identifier: "CarrierSource", description: "A configured registry." })
 export type Source = typeof Source.Type
 
-export const Sources = Schema.Struct({ sources: Schema.Array(Source) })
+export const Sources = Schema.Struct({
+  sources: Schema.Array(Source).annotateKey({
+    description: "All configured registries, the one in use first.",
+  }),
+}).annotate({ description: "The configured registries." })

@@ -14,54 +14,73 @@ const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))
 const Parameters = Schema.Record(Schema.String, Schema.Unknown)
 
 export const ServerMetadata = Schema.Struct({
-  name: Schema.String,
-  version: Schema.String,
-  extensions: described(Schema.Array(Schema.String), "None: no binary data, no shared memory."),
-})
+  name: described(Schema.String, "Name of the server: `almanac`."),
+  version: described(Schema.String, "Version of the server's implementation of the protocol."),
+  extensions: described(Schema.Array(Schema.String), "Supported extensions: none."),
+}).annotate({ description: "The inference server." })
 
 const TensorMetadata = Schema.Struct({
-  name: Schema.String,
-  datatype: Schema.String,
-  shape: described(Schema.Array(Count), "-1 is any number of images."),
+  name: described(Schema.String, "Name of the tensor."),
+  datatype: described(Schema.String, "Data type of the protocol, such as FP32 or BYTES."),
+  shape: described(Schema.Array(Count), "Dimensions. -1 is any number of images."),
 })
 
 export const ModelMetadata = Schema.Struct({
-  name: Schema.String,
-  versions: described(Schema.Array(Schema.String), "One: the model's SHA-256."),
-  platform: Schema.String,
-  inputs: Schema.Array(TensorMetadata),
-  outputs: Schema.Array(TensorMetadata),
+  name: described(Schema.String, "Name of the model."),
+  versions: described(Schema.Array(Schema.String), "One version: the SHA-256 of the model's file."),
+  platform: described(Schema.String, "The runtime: `onnx_onnxv1`."),
+  inputs: described(Schema.Array(TensorMetadata), "The input: `image`."),
+  outputs: described(Schema.Array(TensorMetadata), "The outputs: `probabilities` and `class`."),
+}).annotate({ description: "The inputs and outputs of a model." })
+
+export const ModelReady = Schema.Struct({
+  name: described(Schema.String, "Name of the model."),
+  ready: described(Schema.Boolean, "Whether the model accepts requests."),
+}).annotate({ description: "The state of a model." })
+
+export const ServerReady = Schema.Struct({
+  ready: described(Schema.Boolean, "Whether the server accepts requests."),
+}).annotate({ description: "The readiness of the server." })
+
+export const ServerLive = Schema.Struct({
+  live: described(Schema.Boolean, "Whether the server runs."),
+}).annotate({ description: "The liveness of the server." })
+
+/** A text that the handler validates, with an error text of its own. */
+const oneOf = (...values: ReadonlyArray<string>) =>
+  Schema.String.annotate({ documentedAs: { type: "string", enum: values } })
+
+const Input = Schema.Struct({
+  name: described(oneOf("image"), "Name of the input: `image`."),
+  shape: described(
+    Schema.Array(Schema.Int),
+    "[n, 224, 224, 3] for FP32, [n] for BYTES. n is 1 to `plant.batch_images_max`.",
+  ),
+  datatype: described(
+    oneOf("FP32", "BYTES"),
+    "FP32: preprocessed tensors. BYTES: JPEG or PNG files.",
+  ),
+  parameters: optional(Parameters, "Parameters of the input, as those of the request."),
+  data: described(
+    Schema.Array(Schema.Unknown),
+    "FP32: the numbers in row-major order, flat or nested. BYTES: each file in base64.",
+  ),
 })
 
-export const ModelReady = Schema.Struct({ name: Schema.String, ready: Schema.Boolean })
-export const ServerReady = Schema.Struct({ ready: Schema.Boolean })
-export const ServerLive = Schema.Struct({ live: Schema.Boolean })
+const Output = Schema.Struct({
+  name: described(oneOf("probabilities", "class"), "Name of the output."),
+  parameters: optional(Parameters, "Parameters of the output, as those of the request."),
+})
 
 export const InferenceRequest = Schema.Struct({
-  id: optional(Schema.String, "Comes back with the answer."),
-  parameters: optional(Parameters, "Binary data is not known here; others are left alone."),
-  inputs: Schema.Array(
-    Schema.Struct({
-      name: described(Schema.String, "`image`."),
-      shape: described(
-        Schema.Array(Schema.Int),
-        "[n, 224, 224, 3] of FP32, as the network wants them; [n] of BYTES.",
-      ),
-      datatype: described(Schema.String, "FP32, or BYTES: whole JPEG or PNG files."),
-      parameters: optional(Parameters, "As those of the request."),
-      data: described(
-        Schema.Array(Schema.Unknown),
-        "Numbers, row by row, nested or not; or each file in base64.",
-      ),
-    }),
+  id: optional(Schema.String, "An id of your choice, which the response repeats."),
+  parameters: optional(
+    Parameters,
+    "Parameters of the protocol. Binary data is rejected, others are ignored.",
   ),
-  outputs: optional(
-    Schema.Array(
-      Schema.Struct({ name: Schema.String, parameters: Schema.optionalKey(Parameters) }),
-    ),
-    "Which of `probabilities` and `class` are answered; both, if absent.",
-  ),
-})
+  inputs: described(Schema.Array(Input), "The input. There must be exactly one."),
+  outputs: optional(Schema.Array(Output), "The outputs to return. Both by default."),
+}).annotate({ identifier: "InferenceRequest", description: "Images or tensors to classify." })
 export type InferenceRequest = typeof InferenceRequest.Type
 
 const Tensor = <const Name extends string, const Type extends string, S extends Schema.Top>(
@@ -70,21 +89,24 @@ const Tensor = <const Name extends string, const Type extends string, S extends 
   data: S,
 ) =>
   Schema.Struct({
-    name: Schema.Literal(name),
-    datatype: Schema.Literal(datatype),
-    shape: Schema.Array(Schema.Int),
-    data: Schema.Array(data),
+    name: described(Schema.Literal(name), "Name of the output."),
+    datatype: described(Schema.Literal(datatype), "Data type of the output."),
+    shape: described(Schema.Array(Schema.Int), "Dimensions: images, then classes if FP32."),
+    data: described(Schema.Array(data), "The values in row-major order."),
   })
 
 export const InferenceResponse = Schema.Struct({
-  model_name: Schema.String,
-  model_version: Schema.String,
-  id: Schema.optionalKey(Schema.String),
-  outputs: Schema.Array(
-    Schema.Union([
-      Tensor("probabilities", "FP32", Schema.Finite),
-      Tensor("class", "BYTES", Schema.String),
-    ]),
+  model_name: described(Schema.String, "Name of the model."),
+  model_version: described(Schema.String, "SHA-256 of the model's file."),
+  id: optional(Schema.String, "The id of the request, if it has one."),
+  outputs: described(
+    Schema.Array(
+      Schema.Union([
+        Tensor("probabilities", "FP32", Schema.Finite),
+        Tensor("class", "BYTES", Schema.String),
+      ]),
+    ),
+    "The requested outputs.",
   ),
-})
+}).annotate({ identifier: "InferenceResponse", description: "The classes of the images." })
 export type InferenceResponse = typeof InferenceResponse.Type

@@ -6,17 +6,23 @@ import { Instant } from "#schemas/instant.ts"
 const model_formats = ["keras-h5", "keras", "onnx", "tfjs"] as const
 
 export const ModelInfo = Schema.Struct({
-  name: Schema.String.annotateKey({ description: "Its file's name, without folder and ending." }),
-  format: Schema.Literals(model_formats).annotateKey({ description: "How it was handed in." }),
-  sha256: Schema.String.annotateKey({ description: "Of the file that was handed in, in hex." }),
-  bytes: Schema.Int.annotateKey({ description: "Size of that file." }),
+  name: Schema.String.annotateKey({
+    description: "Name of the model's file, without folder and extension.",
+  }),
+  format: Schema.Literals(model_formats).annotateKey({
+    description: "Format of the model's file.",
+  }),
+  sha256: Schema.String.annotateKey({ description: "SHA-256 of the model's file, in hex." }),
+  bytes: Schema.Int.annotateKey({ description: "Size of the model's file in bytes." }),
   parameters: Schema.NullOr(Schema.Int).annotateKey({
-    description: "Weights it has; null of an ONNX file, which is not read.",
+    description: "Number of weights. Null for an ONNX file.",
   }),
   classes: Schema.Array(Schema.String).annotateKey({
-    description: "Class names by the index of the output.",
+    description: "Names of the classes, in the order of the network's output.",
   }),
-  is_demo: Schema.Boolean.annotateKey({ description: "Whether it is the demo model." }),
-  loaded_at: Instant.annotateKey({ description: "When this process had it ready." }),
-})
+  is_demo: Schema.Boolean.annotateKey({
+    description: "Whether this is the demo model, which knows drawn leaves only.",
+  }),
+  loaded_at: Instant.annotateKey({ description: "Time at which the model was loaded." }),
+}).annotate({ identifier: "ModelInfo", description: "The model in use." })
 export type ModelInfo = typeof ModelInfo.Type

@@ -168,7 +168,7 @@ describe("a registry that does not answer for each number", () => {
         ["failed", "internal error"],
       ])
     }
-    expect(served.logged.join("\n")).toContain("500 of 1000 numbers were answered")
+    expect(served.logged.join("\n")).toContain("results for 500 of 1000 numbers")
   })
 
   it("is 502 that says what to do where none is set up", async () => {
@@ -288,7 +288,7 @@ describe("an answer that nobody can give", () => {
   it("is 406 with what there is", async () => {
     const answer = await search(1, 5, "text/html")
     expect(answer.status).toBe(406)
-    const error = "a search is answered as application/json, application/x-ndjson, text/csv"
+    const error = "a search returns application/json, application/x-ndjson, text/csv"
     expect(await answer.json()).toEqual({ error })
     expect(await served.facts()).toEqual([])
   })

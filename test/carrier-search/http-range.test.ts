@@ -47,10 +47,7 @@ describe("a range is refused with 400", () => {
     ["?start=99999999999999999999999&end=1", "'start' must be at most 99999999"],
     ["?start=10&end=9", "'end' must be greater than or equal to 'start'"],
     ["?start=2000001&end=1", "'end' must be greater than or equal to 'start'"],
-    [
-      "?start=1&end=1000001",
-      "the range has 1000001 MC numbers, and one search may ask for 1000000 at most",
-    ],
+    ["?start=1&end=1000001", "the range has 1000001 MC numbers; the maximum is 1000000"],
     ["?start=1&start=2&end=3", "'start' must be given once"],
     ["?start=1&end=3&end=3", "'end' must be given once"],
   ])("%s", async (query, error) => {
@@ -99,7 +96,7 @@ describe("a range is taken", () => {
     expect((await small.fetch("/api/search?start=1&end=10")).status).toBe(200)
     const answer = await small.fetch("/api/search?start=1&end=11")
     expect(answer.status).toBe(400)
-    const error = "the range has 11 MC numbers, and one search may ask for 10 at most"
+    const error = "the range has 11 MC numbers; the maximum is 10"
     expect(await answer.json()).toEqual({ error })
     await small.stop()
   })

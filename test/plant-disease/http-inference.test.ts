@@ -75,9 +75,9 @@ describe("what is told of server and model", () => {
 
   it("is 404 of another name, 405 of another method, 404 of another path, as {error}", async () => {
     for (const path of ["/v2/models/other", "/v2/models/other/ready"]) {
-      await refused(await served.fetch(path), 404, /no model 'other' but 'colours'/)
+      await refused(await served.fetch(path), 404, /named 'other'. The model is 'colours'/)
     }
-    await refused(await infer({ inputs: [tensor("red")] }, {}, "other"), 404, /no model 'other'/)
+    await refused(await infer({ inputs: [tensor("red")] }, {}, "other"), 404, /named 'other'/)
     await refused(await served.fetch("/v2/health/live", { method: "POST" }), 405, /GET/)
     await refused(await served.fetch("/v2/nothing"), 404, /No such path/)
   })
@@ -156,8 +156,8 @@ describe("images in base64", () => {
 describe("400", () => {
   const image = tensor("red")
   it.each<readonly [string, unknown, RegExp]>([
-    ["no JSON", "{", /no JSON/],
-    ["no inputs", {}, /none of this protocol/],
+    ["no JSON", "{", /is not JSON/],
+    ["no inputs", {}, /does not follow the protocol/],
     ["two inputs", { inputs: [files(pngs.red), files(pngs.red)] }, /exactly one input/],
     ["another input", { inputs: [{ ...files(pngs.red), name: "x" }] }, /exactly one input/],
     ["another datatype", { inputs: [{ ...image, datatype: "UINT8" }] }, /FP32 or BYTES, not UINT8/],
@@ -180,7 +180,7 @@ describe("400", () => {
     [
       "binary data",
       { inputs: [image], parameters: { binary_data_output: true } },
-      /Binary tensor data is not known/,
+      /Binary tensor data is not supported/,
     ],
   ])("is %s", async (_, body, error) => {
     await refused(await infer(body), 400, error)
@@ -188,9 +188,9 @@ describe("400", () => {
 
   it("is binary data by its headers", async () => {
     const known = { "inference-header-content-length": "2" }
-    await refused(await infer("{}", known), 400, /Binary tensor data is not known/)
+    await refused(await infer("{}", known), 400, /Binary tensor data is not supported/)
     const binary = { "content-type": "application/octet-stream" }
-    await refused(await infer("{}", binary), 400, /Binary tensor data is not known/)
+    await refused(await infer("{}", binary), 400, /Binary tensor data is not supported/)
   })
 })
 

@@ -157,7 +157,7 @@ describe("400", () => {
   })
 
   it("is a file in another field", async () => {
-    const error = "The field of the image is 'file', not 'image'."
+    const error = "The image must be in the field 'file', not 'image'."
     await refused(await served.post(formOf({ bytes: pngs.red, field: "image" })), 400, error)
     const both = [{ bytes: pngs.red }, { bytes: pngs.red, field: "image" }]
     await refused(await served.post(formOf(...both)), 400, error)
@@ -183,7 +183,7 @@ describe("400", () => {
     ["a head that is none", whole(partOf("no head at all", pngs.red))],
     ["text", "file=leaf.png"],
   ])("is a form that has %s", async (_, body) => {
-    await refused(await send(body), 400, /^The form is malformed, or does not come to its end\.$/)
+    await refused(await send(body), 400, /^The form is malformed or incomplete\.$/)
   })
 
   it("is a form with too many fields, or a field that is too long", async () => {
@@ -272,7 +272,7 @@ describe("415", () => {
       await refused(
         await served.post(formOf({ bytes: pngs.red, type })),
         415,
-        `type is ${type.replace("+", ".")};`,
+        `type is ${type.replace("+", ".")}. `,
       )
     },
   )
@@ -283,7 +283,7 @@ describe("415", () => {
       await refused(
         await served.post(formOf({ bytes: pngs.red, name })),
         415,
-        /The file ends in \./,
+        /The file name ends in \./,
       )
     },
   )
@@ -291,11 +291,15 @@ describe("415", () => {
   it("is a file by the end of a long name, of which little is told", async () => {
     const long = "a".repeat(300)
     const ends = async (name: string) => served.post(formOf({ bytes: pngs.red, name }))
-    await refused(await ends(`${long}.gif`), 415, /^The file ends in \.gif; taken are/)
-    await refused(await ends(`${long}.jpg.gif`), 415, /^The file ends in \.gif; taken are/)
-    await refused(await ends(`a.jpg.${long}`), 415, /^The file ends in \.a{100}\.\.\.; taken are/)
+    await refused(await ends(`${long}.gif`), 415, /^The file name ends in \.gif\. Accepted/)
+    await refused(await ends(`${long}.jpg.gif`), 415, /^The file name ends in \.gif\. Accepted/)
+    await refused(
+      await ends(`a.jpg.${long}`),
+      415,
+      /^The file name ends in \.a{100}\.{3}\. Accepted/,
+    )
     const typed = formOf({ bytes: pngs.red, type: `image/${long}` })
-    await refused(await served.post(typed), 415, /^The file's type is image\/a{94}\.\.\.; taken/)
+    await refused(await served.post(typed), 415, /^The file's type is image\/a{94}\.{3}\. Accepted/)
     const elsewhere = formOf({ bytes: pngs.red, field: long })
     await refused(await served.post(elsewhere), 400, /not 'a{100}\.\.\.'\.$/)
   })
@@ -327,7 +331,9 @@ describe("500", () => {
     const broken = await startPredicting({ network: { ends: "nan" } })
     const answer = await broken.post(formOf({ bytes: pngs.red }))
     expect(answer.status).toBe(500)
-    expect(await answer.json()).toEqual({ error: "The network failed on this image." })
+    expect(await answer.json()).toEqual({
+      error: "The network failed on this image. The server's log has the cause.",
+    })
     expect(broken.logged.join("\n")).toContain("A prediction failed: ")
     expect(await broken.facts()).toEqual([])
     const fine = await broken.post(formOf({ bytes: pngs.green }))
@@ -380,7 +386,7 @@ describe("503", () => {
       answer = await tight.post(formOf({ bytes }))
     expect([answer.status, await answer.json()]).toEqual([
       503,
-      { error: "Too many images are on their way." },
+      { error: "The server is receiving too many images. Try again." },
     ])
     expect(answer.headers.get("retry-after")).toBe("1")
     leaving.abort()

@@ -129,7 +129,7 @@ export const policyGroup = (shape: Shape) => {
         success: RetentionPreview,
         error: errors.preview,
       })
-        .annotate(KeyNotNeeded, "It changes nothing.")
+        .annotate(KeyNotNeeded, "it changes nothing.")
         .annotateMerge(OpenApi.annotations(about.preview))
         .annotate(Needs, { rule: "share-protection:policies:preview_retention" }),
       HttpApiEndpoint.delete("delete", "/v1/policies/:id", {

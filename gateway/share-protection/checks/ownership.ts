@@ -24,7 +24,7 @@ const isDomainId = Schema.is(DomainId)
 export const ownProject = Effect.flatMap(callerOf, ({ project_id }) =>
   isProjectId(project_id)
     ? Effect.succeed(project_id)
-    : Effect.fail(new Forbidden({ detail: "The token is not one of a project." })),
+    : Effect.fail(new Forbidden({ detail: "The token is not scoped to a project." })),
 )
 
 /** The domain of the caller's token, or of its project; null if unknown. */

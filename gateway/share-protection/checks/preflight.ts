@@ -27,7 +27,7 @@ import { reasonOf } from "#schemas/share-protection/text.ts"
 export const runChecks = Effect.fnUntraced(function* (located: BucketLocation, trust_id: string) {
   const buckets = yield* Effect.serviceOption(Buckets)
   if (Option.isNone(buckets)) {
-    const detail = "Buckets cannot be checked here: there is no adapter to S3."
+    const detail = "Buckets cannot be checked: S3 is not configured."
     return yield* new BackendUnavailable({ detail })
   }
   const { shape } = yield* Deployment
@@ -56,7 +56,7 @@ const record = (target: TargetRow, capabilities: Capabilities | null, reason: st
 export const preflight = Effect.fnUntraced(function* (target: TargetRow) {
   const located = locate(target)
   if (located === undefined) {
-    const detail = preflightDetail("read_write", "the target has no trust or no keys yet.")
+    const detail = preflightDetail("read_write", "the target has no trust or no secrets.")
     return yield* new TargetPreflightFailed({ detail })
   }
   const capabilities = yield* runChecks(located.place, located.trust_id).pipe(

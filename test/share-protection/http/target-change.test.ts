@@ -224,7 +224,7 @@ describe("GET /v1/targets/{id}/preflight", () => {
       Effect.gen(function* () {
         const { target } = yield* made(ask, "/v1/targets", bucket)
         const answer = yield* ask("GET", `/v1/targets/${target.id}/preflight`)
-        isRefused(answer, 503, "svc.backend_unavailable", "adapter")
+        isRefused(answer, 503, "svc.backend_unavailable", "configured")
       }),
     { bare: true },
   )

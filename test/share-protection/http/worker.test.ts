@@ -164,7 +164,7 @@ describe("/v1/admin/rollouts", () => {
     ["a domain that is no id", { ...body, domain_ids: ["a b"] }, "body.domain_ids"],
     ["no image", { domain_ids: ["a"] }, "body.image"],
     ["an unknown field", { ...body, speed: 2 }, "body.speed"],
-    ["a misspelt domain", { ...body, domain_ids: ["default", "rset"] }, "nothing is known of rset"],
+    ["a misspelt domain", { ...body, domain_ids: ["default", "rset"] }, "target of rset"],
   ]
   for (const [what, asked, detail] of wrong) {
     served(`400: ${what}`, (ask) =>
@@ -179,7 +179,7 @@ describe("/v1/admin/rollouts", () => {
     Effect.gen(function* () {
       const settings = { image: "worker-2", domain_ids: ["set", "e".repeat(32)] }
       const refused = yield* post(ask, "/v1/admin/rollouts", settings)
-      isRefused(refused, 400, "svc.validation_error", `of set, ${"e".repeat(32)}: no worker`)
+      isRefused(refused, 400, "svc.validation_error", `target of set, ${"e".repeat(32)};`)
       yield* ask("PATCH", "/v1/admin/domains/set", { quotas: { targets: 1 } }, admin)
       yield* tell(address(Worker, worker_id, boot("e".repeat(32))))
       assert.equal((yield* post(ask, "/v1/admin/rollouts", settings)).status, 202)
@@ -195,7 +195,7 @@ describe("/v1/admin/rollouts", () => {
       const wanted = { state: "succeeded", replaced_workers: 0 }
       const one = (yield* get(ask, `/v1/admin/rollouts/${id}`)).body
       assert.deepInclude(one, wanted)
-      assert.match(one.reason, /nothing was replaced/)
+      assert.match(one.reason, /none was replaced/)
       assert.deepEqual((yield* get(ask, "/v1/admin/rollouts")).body.rollouts, [one])
     }),
   )
@@ -218,7 +218,7 @@ describe("/v1/admin/rollouts", () => {
     (ask) =>
       Effect.gen(function* () {
         const answer = yield* post(ask, "/v1/admin/rollouts", body)
-        isRefused(answer, 503, "svc.backend_unavailable", "adapter")
+        isRefused(answer, 503, "svc.backend_unavailable", "configured")
       }),
     { bare: true },
   )

@@ -62,7 +62,7 @@ export const describeCarrierForm = (world: () => CarrierWorld) => {
 
     it("shows beside the fields what the server refuses of them", async () => {
       const { served } = world()
-      const text = "he range has 2000000 MC numbers, and one search may ask for 1000000 at most"
+      const text = "he range has 2000000 MC numbers; the maximum is 1000000"
       served.answer = refusing(400, `t${text}`)
       const shown = await lookAtCarriers(world())
       const { page } = shown
