@@ -21,7 +21,7 @@ export const ServerMetadata = Schema.Struct({
 
 const TensorMetadata = Schema.Struct({
   name: described(Schema.String, "Name of the tensor."),
-  datatype: described(Schema.String, "Data type of the protocol, such as FP32 or BYTES."),
+  datatype: described(Schema.String, "Data type of the tensor: FP32 or BYTES."),
   shape: described(Schema.Array(Count), "Dimensions. -1 is any number of images."),
 })
 
