@@ -307,7 +307,7 @@ describe("a file that does not read", () => {
   refuses("is named when it is missing", { config: "/no/such.toml" }, "/no/such.toml", "ENOENT")
   refuses("is refused when too large", { config: file("#".repeat(2 ** 20 + 1)) }, "TOO_LARGE")
   refuses(
-    "is told by line and column, without the line",
+    "is reported by line and column, without the line's text",
     { config: file(`[cluster]\nsecret = "${hidden}\n`) },
     "line 2, column",
   )
@@ -372,7 +372,7 @@ describe("a secret", () => {
     "auth.tokens must be list of tables",
   )
   refuses(
-    "beside a wrong column is not shown",
+    "next to a wrong column is not shown",
     { env: { ALMANAC_AUTH__TOKENS: `[{"name":"a","token":"${hidden}","scopes":["all"]}]` } },
     "auth.tokens[0].scopes must be",
     "(environment ALMANAC_AUTH__TOKENS)",
@@ -388,7 +388,7 @@ describe("a secret", () => {
   ]
   for (const tokens of [both, both.toReversed()]) {
     refuses(
-      "that another entry gives as its hash is refused, whichever is first",
+      "that equals another entry's hash is rejected, in either order",
       { env: { ALMANAC_AUTH__TOKENS: JSON.stringify(tokens) } },
       `auth.tokens[1] is the same token as that of ${tokens[0]?.name}`,
     )

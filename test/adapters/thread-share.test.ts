@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { isFullOf, rest_ms_max, restAfter, threadFull, threadRest } from "#adapters/thread-share.ts"
 
-describe("the rest of work that nobody waits for", () => {
+describe("the rest of detached work", () => {
   it("is none while the thread does nothing else", () => {
     assert.equal(restAfter(2, { active: 2, idle: 0 }), 0)
     assert.equal(restAfter(2, { active: 3, idle: 20 }), 0)

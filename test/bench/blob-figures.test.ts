@@ -131,7 +131,7 @@ describe("a server's processes", () => {
     expect(usedSeconds([pid])).toBe(0)
   })
 
-  it("are at rest once they have gone on behind their pause", async () => {
+  it("are idle after they finish their pending work", async () => {
     const pause_ms = 500
     const work_us = 300_000
     const work = `while (process.cpuUsage(before).user < ${work_us});`

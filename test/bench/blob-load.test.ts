@@ -51,7 +51,7 @@ const order = (port: number, more: Partial<BlobOrder>): BlobOrder => ({
   ...more,
 })
 
-/** What a server received in its PUT requests. */
+/** The bytes that a server received in its PUT requests. */
 const seenBy = () => {
   const names: Array<string> = []
   const hashes: Array<string> = []
@@ -149,7 +149,7 @@ describe("a load of gets", () => {
     ["http", chunked],
     ["http", "HTTP/1.1 204 No Content\r\n\r\n"],
     ["resp", of_redis],
-  ] as const)("takes an answer of %s in whatever pieces it comes: %j", async (protocol, text) => {
+  ] as const)("reads a response of %s in pieces of any size: %j", async (protocol, text) => {
     for (const cut of [1, 17, text.length - 2]) {
       const take = (socket: Socket) => {
         socket.setNoDelay().write(text.slice(0, cut))

@@ -302,7 +302,7 @@ describe("the journal", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("refuses a second writer's facts, whatever their order", () =>
+  it.effect("rejects a second writer's facts, in any order", () =>
     Effect.gen(function* () {
       yield* put("one")
       yield* recordAll(node)

@@ -55,7 +55,7 @@ describe("what blob storage publishes", () => {
     assert.deepEqual([...told].sort(), Object.keys(types).sort())
   })
 
-  it("has exactly the data that its type promises, whatever happens", () => {
+  it("has exactly the data of its type's schema, for every event", () => {
     for (const { service, aggregate, event } of happenings) {
       const type = types[event.type as keyof typeof types]
       Schema.decodeUnknownSync(type.data, strict)(event.data)
@@ -66,7 +66,7 @@ describe("what blob storage publishes", () => {
     }
   })
 
-  it("has a blob as its subject, and tells who put it and when, not who recorded it", () => {
+  it("has a blob as its subject, and names who put it and when, not who recorded it", () => {
     const stored = { type: "BlobStored", ...blob, ...cursor, labels: { kind: "photo" } }
     assert.deepEqual(tell("blob-storage.volume.n1", stored), [
       {

@@ -63,7 +63,7 @@ describe("a volume", () => {
     volume()
       .when(record(0, fact(2, "stored"), fact(1, "stored")))
       .thenRejected("FAILED_PRECONDITION"))
-  it("records a copy that was let go, and one that is a shard", () => {
+  it("records a released copy, and one that is a shard", () => {
     const shard = { index: 5, data_shards: 4, bytes: 25 }
     const none = { policy: "REPLICATION_POLICY_EC42", shard } as const
     return volume()
@@ -81,7 +81,7 @@ describe("a volume", () => {
       .when(record(1, { ...fact(2, "quarantined"), ...unknown }, fact(3, "stored")))
       .thenEvents(BlobQuarantined.make({ ...blob, ...unknown, after: 1, cursor: 2 }), stored(2))
   })
-  it("records the end of a blob whose beginning was never told", () =>
+  it("records the end of a blob whose beginning was never recorded", () =>
     volume()
       .when(record(0, fact(1, "deleted")))
       .thenEvents(deleted(0)))
@@ -124,7 +124,7 @@ describe("facts that come at once", () => {
     released: BlobReleased,
   }
 
-  it("come to what each of them comes to alone, and are told as their schemas make them", () => {
+  it("have the same effect as one at a time, and are recorded as their schemas define", () => {
     fc.assert(
       fc.property(fc.array(some, { minLength: 2, maxLength: 12 }), (found) => {
         let cursor = 0

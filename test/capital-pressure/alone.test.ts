@@ -13,7 +13,7 @@ afterAll(cleanUp)
 const statusOf = async (url: string) => (await fetch(url)).status
 
 describeWithServer("a server whose dashboard has no file of its own", () => {
-  it("says so in a line, leaves what is there, and serves all else", async () => {
+  it("logs it in one line, keeps the existing file, and serves everything else", async () => {
     const folder = newFolder()
     const diary = join(folder, "diary.txt")
     writeFileSync(diary, "Dear diary,\n")

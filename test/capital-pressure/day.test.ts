@@ -13,7 +13,7 @@ describe("a date", () => {
     expect(wrong).toEqual([])
   })
 
-  it("of another day is told too", () => {
+  it("of another day is formatted too", () => {
     const days = [dayOf(first_date) - 1, dayOf(last_date) + 1]
     expect(days.map(dateOf)).toEqual(["1899-12-31", "2200-01-01"])
   })

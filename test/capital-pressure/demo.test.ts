@@ -43,7 +43,7 @@ const highest = (id: string, from: string, to: string) => {
 }
 
 describe("the made-up history", () => {
-  it("tells of every metric that has a feed, of every ticker, and of each target", () => {
+  it("covers every metric that has a feed, every ticker, and each target", () => {
     assert.sameMembers(
       [...demo.observations.keys()],
       live.map(({ metric_id }) => metric_id),
@@ -80,7 +80,7 @@ describe("the made-up history", () => {
     }
   })
 
-  it("tells only what is published by then, dated as its publisher dates it", () => {
+  it("contains only published values, dated as their publisher dates them", () => {
     for (const metric of live) {
       const { days, values } = seriesOf(demo, metric.metric_id)
       const [first = 0, last = 0] = [days[0], days.at(-1)]

@@ -32,7 +32,7 @@ describe("the scheduler", () => {
     }
   })
 
-  it("tells how each went and when it runs next, in times without a zone", () => {
+  it("reports each run's outcome and the next run, in times without a zone", () => {
     const jobs = new Map([["release_ingest", ran]] as const)
     const found = schedulerOf(storeOf({ jobs }), ({ cron }) =>
       cron === "0 18 * * 5" ? "2026-11-27T23:00:00.000Z" : null,

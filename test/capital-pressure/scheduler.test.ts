@@ -224,7 +224,7 @@ describe("a command as a child process", () => {
       const fiber = yield* Effect.forkChild(runChild(script(code, file)))
       // The file is empty for a moment.
       const pid = yield* Effect.promise(() =>
-        until("the child to be there", 10_000, () =>
+        until("the child to start", 10_000, () =>
           existsSync(file) ? Number(readFileSync(file, "utf8")) || undefined : undefined,
         ),
       )

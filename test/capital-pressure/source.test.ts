@@ -24,7 +24,7 @@ describe("the sources", () => {
     ).toEqual([])
   })
 
-  it("tell what is there of each, and how its feed does", () => {
+  it("report the stored days of each, and the state of its feed", () => {
     const store = storeOf({
       observations: new Map([
         [
@@ -71,7 +71,7 @@ describe("the sources", () => {
     })
   })
 
-  it("have nothing of a stub, whatever was stored of it", () => {
+  it("have nothing of a stub, even if values of it are stored", () => {
     const observations = new Map([["put_call", every(1, "2024-01-01", [1, 2, 3])]])
     expect(rowOf(storeOf({ observations }), "put_call")).toMatchObject({
       obs_count: 0,

@@ -59,7 +59,7 @@ describe("the watchlist", () => {
     })
   })
 
-  it("tells the last close, and the target and the valuation that the operator set", () => {
+  it("has the last close, and the target and the valuation that the operator set", () => {
     expect(row(month, [], target(120, 17.44))).toMatchObject({
       price: 110,
       as_of: "2026-11-20",

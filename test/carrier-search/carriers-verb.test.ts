@@ -92,7 +92,7 @@ describe("carriers import", () => {
     expect(stdout).toMatch(/legacy, as of 2026-05-14/)
   })
 
-  it("tells what the file that is missing would add", async () => {
+  it("reports the carriers that a missing file would add", async () => {
     const without_motus = await carriers("import", given("l.csv", legacy))
     expect(without_motus.stdout).toMatch(
       /Without the Motus file, the mirror lacks all carriers since May 2026/,
@@ -101,7 +101,7 @@ describe("carriers import", () => {
     expect(without_legacy.stdout).toMatch(/Without the legacy file, the mirror lacks most carriers/)
   })
 
-  it("ends with 2 where rows could not be used, and tells which", async () => {
+  it("ends with 2 if rows were rejected, and lists their problems", async () => {
     const { code, stdout, stderr } = await carriers(
       "import",
       given("l.csv", `${legacy}MC9,1,A\nX,1,A,N,N,Y\n`),
@@ -114,7 +114,7 @@ describe("carriers import", () => {
   })
 
   for (const [title, name, bytes, message] of [
-    ["is not there", undefined, "", /nowhere\.csv.*no such file|no such file.*nowhere\.csv/],
+    ["is missing", undefined, "", /nowhere\.csv.*no such file|no such file.*nowhere\.csv/],
     ["has other columns", "x.csv", "a,b\n1,2\n", /x\.csv is neither .* are missing/],
     [
       "is packed and cut off",
@@ -181,7 +181,7 @@ describe("carriers import", () => {
     expect((await carriers("import", file)).code).toBe(0)
   })
 
-  it("that is told to stop leaves the mirror as it is, and nothing behind", async () => {
+  it("that is interrupted leaves the mirror unchanged, and no file behind", async () => {
     await importTexts(path, { "l.csv": legacy })
     const stop = new AbortController()
     const stopped = importTexts(

@@ -105,7 +105,7 @@ describe("the circuit", () => {
     }),
   )
 
-  it.effect("is tried anew where the trial was given up, or was our own defect", () =>
+  it.effect("runs a new trial if the last one was interrupted, or hit our own defect", () =>
     Effect.gen(function* () {
       const engine = yield* engineOver({ instead: () => fault("final") })
       yield* lived(Effect.flip(engine.run({ start: 1, end: 9 })))

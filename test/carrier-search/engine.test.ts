@@ -202,7 +202,7 @@ const sharing = () => {
     }),
   )
 
-  it.effect("asks anew for a search that comes after", () =>
+  it.effect("sends new requests for a later search", () =>
     Effect.gen(function* () {
       const engine = yield* engineOver(taking)
       yield* lived(engine.run(range))

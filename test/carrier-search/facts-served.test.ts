@@ -36,7 +36,7 @@ const allAudited = (server: Server, count: number) =>
   })
 
 describeWithServer("searches at a server", () => {
-  it("are in the audit with who asked when, and told to subscribers, each once", async () => {
+  it("are in the audit with actor and time, and published to subscribers, each once", async () => {
     const folder = newFolder()
     const first = await startServer(folder, calm)
     const before = new Date().toISOString()
@@ -64,7 +64,7 @@ describeWithServer("searches at a server", () => {
       told.blocks.flatMap(({ event }) =>
         event?.type === "carrier_search_completed" ? [event.subject] : [],
       )
-    await until("the searches told", wait_ms_max, () => searches().length >= 3)
+    await until("the published searches", wait_ms_max, () => searches().length >= 3)
     told.leave()
     assert.deepEqual(searches(), ["1-10", "11-20", "21-30"])
     await second.stop()

@@ -121,7 +121,7 @@ describe("FMCSA in trouble", () => {
   )
 
   const replies = { ...answers.final, ...answers.busy, ...answers.broken }
-  it.live("never tells the key, whatever it answers", () =>
+  it.live("never reveals the key, for any response", () =>
     Effect.gen(function* () {
       const told: Array<unknown> = []
       const logger = Logger.make((entry) => told.push(inspect(entry, { depth: 9 })))

@@ -93,7 +93,7 @@ describe("a search as JSON", () => {
   })
 
   it.runIf(existsSync(descriptors))(
-    "goes through a file that nobody else can see, and that is gone afterwards",
+    "uses a private temporary file, which is deleted afterwards",
     async () => {
       Object.assign(served.script, { at: 60_000, trouble: "hang" })
       const leaving = new AbortController()
@@ -284,7 +284,7 @@ describe("a search as lines", () => {
   })
 })
 
-describe("an answer that nobody can give", () => {
+describe("a response that no registry can produce", () => {
   it("is 406 with what there is", async () => {
     const answer = await search(1, 5, "text/html")
     expect(answer.status).toBe(406)
@@ -331,7 +331,7 @@ describe("HEAD", () => {
 })
 
 describe("who may search", () => {
-  it("is everybody, whatever token comes along", async () => {
+  it("is open to everyone, with any token", async () => {
     const path = "/api/search?start=1&end=2"
     const headers = { authorization: "Bearer expired", "x-auth-token": "unknown" }
     expect((await served.fetch(path)).status).toBe(200)
@@ -361,7 +361,7 @@ describe("who may search", () => {
 })
 
 describe("GET /api/search/sources", () => {
-  it("tells the registry in use, its age and its health", async () => {
+  it("reports the registry in use, its age and its health", async () => {
     const answer = await served.fetch("/api/search/sources")
     expect(answer.status).toBe(200)
     const body = await answer.json()

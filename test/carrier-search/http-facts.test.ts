@@ -107,7 +107,7 @@ describe("the deadline of a request", () => {
     expect(await answer.text()).toContain('"summary"')
   }, 20_000)
 
-  it("holds for an answer that nobody reads", async () => {
+  it("applies to a response that the client does not read", async () => {
     const answer = await served.fetch("/api/search?start=1&end=1000000")
     expect(answer.status).toBe(200)
     await until(() => served.inFlight() === 0)

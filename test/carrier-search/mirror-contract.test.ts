@@ -1,4 +1,4 @@
-/** A mirror meets the registry contract, whichever files it was imported from. */
+/** A mirror meets the registry contract, regardless of the files it was imported from. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

@@ -128,7 +128,7 @@ describe("a row of Motus", () => {
     ["a broker of another USDOT number", "MC77,6,Broker of Property,Active,Y", true],
     ["an authority that it lost", "MC77,5,Motor Carrier of Property,Inactive,X", true],
   ] as const) {
-    it(`beside ${title}: ${is_shown}, in either order`, async () => {
+    it(`together with ${title}: ${is_shown}, in either order`, async () => {
       expect(await ofMotus(carrier, other)).toEqual(is_shown ? found : [])
       expect(await ofMotus(other, carrier)).toEqual(is_shown ? found : [])
     })
@@ -158,7 +158,7 @@ describe("a docket in both files", () => {
     })
   }
 
-  it("is told as superseded, and its number once", async () => {
+  it("is reported as superseded, and its number once", async () => {
     const motus = motusFile("MC77,5,Motor Carrier of Property,Active,X")
     const report = await importTexts(path, { "l.csv": old, "m.csv": motus })
     expect(report.numbers).toBe(2)
@@ -190,7 +190,7 @@ describe("a row that cannot be used", () => {
     ["no status", "MC78,5,1,N,N,X"],
     ["a name that is too long", `MC78,5,A,N,N,${"x".repeat(1001)}`],
   ] as const) {
-    it(`is told as one with ${problem}: ${row.slice(0, 30)}`, async () => {
+    it(`is reported as one with ${problem}: ${row.slice(0, 30)}`, async () => {
       const report = await importTexts(path, { "l.csv": legacyFile(good, row, row) })
       expect(report.files[0]?.rejected).toEqual([{ problem, rows: 2, first: 3 }])
       expect(report.files[0]?.rows).toBe(3)
@@ -205,7 +205,7 @@ describe("a row that cannot be used", () => {
     ["no status", "MC78,6,Motor Carrier of Property,,X"],
     ["a name that is too long", `MC78,6,Motor Carrier,Active,${"x".repeat(1001)}`],
   ] as const) {
-    it(`is told of Motus as one with ${problem}: ${row.slice(0, 30)}`, async () => {
+    it(`of Motus is reported as one with ${problem}: ${row.slice(0, 30)}`, async () => {
       const report = await importTexts(path, { "m.csv": motusFile(good_motus, row) })
       expect(report.files[0]?.rejected).toEqual([{ problem, rows: 1, first: 3 }])
       expect(carriersIn(path)).toEqual(found)
@@ -258,7 +258,7 @@ describe("a header", () => {
     expect(await carriersOf({ "l.csv": rows })).toEqual(found)
   })
 
-  it("of Motus is told apart by what it has", async () => {
+  it("of Motus is identified by its columns", async () => {
     const head = motus_head.split(",").toReversed().join(",")
     const rows = `${head},filler\nX,Active,Motor Carrier,5,MC77,\n`
     const report = await importTexts(path, { "some.csv": rows })
@@ -279,7 +279,7 @@ describe("a header", () => {
       "f.csv is neither FMCSA's legacy file nor that of Motus; " +
         "the nearest is motus: op_auth_status are missing",
     ],
-    ["is not there", "", "f.csv is empty"],
+    ["is missing", "", "f.csv is empty"],
     ["has no rows below it", `${legacy_head}\n\n`, "f.csv has a header and no rows"],
   ] as const) {
     it(`that ${title} ends the import, and the mirror stays`, async () => {

@@ -64,7 +64,7 @@ describe("rows of legacy without a USDOT number", () => {
   const beta = "MC000119,00000000,N,A,N,BETA HAULING"
   const both = ["119 ALPHA TRUCKING", "119 BETA HAULING"]
 
-  it("are a carrier each of their docket, by name, in whatever order they come", async () => {
+  it("are one carrier for each docket, by name, in any order", async () => {
     expect(await ofLegacy(alpha, beta)).toEqual(both)
     expect(await ofLegacy(beta, alpha)).toEqual(both)
     expect(await searched(1, 99_999_999)).toEqual(both)
@@ -95,7 +95,7 @@ describe("rows of legacy without a USDOT number", () => {
     expect(await ofLegacy(elsewhere, alpha)).toEqual(["119 ALPHA TRUCKING"])
   })
 
-  it("cost no carrier its place that has a USDOT number, whatever that is", async () => {
+  it("replace no carrier with a USDOT number, regardless of the number", async () => {
     const numbered = ["MC7,1,A,N,N,ONE", "MC7,2,A,N,N,TWO", "MC7,199999999,A,N,N,LAST"]
     const rows = [...numbered, "MC7,,A,N,N,C", "MC7,,A,N,N,A", "MC7,,A,N,N,B"]
     const others = ["MC6,199999999,A,N,N,BEFORE", "MC8,,A,N,N,AFTER"]
@@ -111,14 +111,14 @@ describe("rows of legacy without a USDOT number", () => {
     )
   })
 
-  it("are told among the carriers of the mirror, whatever the count of dockets is", async () => {
+  it("count among the carriers of the mirror, for any number of dockets", async () => {
     await ofLegacy(alpha, beta, "MC119,5,A,N,N,GAMMA", "MC120,,I,N,N,DELTA")
     expect(await source()).toMatchObject({ carriers: 3, dockets: 2 })
     await ofLegacy("MC120,,I,N,N,DELTA", "MC121,,N,N,A,BROKER")
     expect(await source()).toMatchObject({ carriers: 0, dockets: 2 })
   })
 
-  it("stay beside what Motus has of their docket", async () => {
+  it("are kept in addition to the rows of Motus for their docket", async () => {
     const motus = motusFile(
       "MC119,1,Motor Carrier of Property,Active,NEW",
       "MC119,2,Broker of Property,Active,ALPHA TRUCKING",
@@ -127,7 +127,7 @@ describe("rows of legacy without a USDOT number", () => {
     expect(shown.toSorted()).toEqual([...both, "119 NEW"])
   })
 
-  it("are told as active where they are shown, and unusable where they are not read", async () => {
+  it("count as active if they are shown, and as unusable if they are not read", async () => {
     const long = "x".repeat(1001)
     const rows = [alpha, beta, `MC1,,N,N,A,${long}`, `MC1,,A,N,N,${long}`, "MC1,,A,N,,X"]
     const { files } = await importTexts(path, { "l.csv": legacyFile(...rows, "FF1,,A,N,N,X") })
@@ -172,7 +172,7 @@ describe("many rows of legacy without a USDOT number", () => {
     }
   })
 
-  it("are all there, more than an import or a search takes at a time", async () => {
+  it("are all found, beyond the batch size of an import or a search", async () => {
     const dockets = 25_000
     const rows = Array.from({ length: dockets * 3 }, (_, n) => {
       const mc = 1 + ((n * 7919) % dockets)

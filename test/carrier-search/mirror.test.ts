@@ -138,7 +138,7 @@ describe("the rows of a mirror", () => {
     const spy =
       'import { parentPort } from "node:worker_threads"\n' +
       'import { appendFileSync } from "node:fs"\n' +
-      `const tell = (text) => appendFileSync("${folder}/asked", text + "\\n")\n` +
+      `const report = (text) => appendFileSync("${folder}/asked", text + "\\n")\n` +
       'parentPort.on("message", (message) => tell(JSON.stringify(message)))\n'
     writeFileSync(program, `${spy}await import("${thread.href}")\n`)
     const { slowly } = await start({ thread: { program: pathToFileURL(program) } })
@@ -212,7 +212,7 @@ describe("a mirror that cannot be searched", () => {
     expect((await registry.source()).detail).toBeNull()
   }
 
-  it("is not there", async () => {
+  it("is missing", async () => {
     await unhealthy(/^there is no mirror yet; fill it with `almanac carriers import`$/)
   })
 
@@ -251,7 +251,7 @@ describe("a mirror that cannot be searched", () => {
     await unhealthy(/^the mirror is damaged; fill it with/)
   })
 
-  it("is damaged behind what was answered, which is told", async () => {
+  it("is damaged behind the part that was sent, which is reported", async () => {
     await fill("X", 20_000)
     const { failure } = await start()
     const size = readFileSync(path).length
@@ -327,7 +327,7 @@ describe("a search in a mirror", () => {
   })
 })
 
-describe("what a mirror tells of itself", () => {
+describe("the status of a mirror", () => {
   it("is its age, its counts and its health", async () => {
     await importTexts(
       path,
@@ -374,7 +374,7 @@ describe("the file of a mirror", () => {
     expect(mirrorFile(settingsWith({ data, carrier: { mirror: elsewhere } }))).toBe(elsewhere)
   })
 
-  it("is there, or not", async () => {
+  it("exists or is missing", async () => {
     expect(hasMirror(path)).toBe(false)
     expect(hasMirror(folder)).toBe(false)
     await fill("X")

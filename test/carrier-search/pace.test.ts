@@ -56,7 +56,7 @@ describe("how many are under way at once", () => {
     assert.strictEqual(heard(usual, 100, (n) => good(n * 100, n * 100 + 50)).limit, 32)
   })
 
-  it("stays between one and the cap whatever is heard", () => {
+  it("stays between one and the cap, for all outcomes", () => {
     const answer = fc.constantFrom("good" as const, "busy" as const, "refused" as const)
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 256 }), fc.array(answer), (cap, answers) => {

@@ -123,7 +123,7 @@ const rules: ReadonlyArray<readonly [string, Readonly<Record<string, unknown>>, 
   ["a contract authority", { commonAuthorityStatus: "I", contractAuthorityStatus: "A" }, true],
   ["no authority", { commonAuthorityStatus: "I", contractAuthorityStatus: "N" }, false],
   ["no leave to operate", { allowedToOperate: "N" }, false],
-  ["a broker's authority beside", { brokerAuthorityStatus: "A" }, false],
+  ["a broker's authority in addition", { brokerAuthorityStatus: "A" }, false],
   ["a broker's authority that lapsed", { brokerAuthorityStatus: "I" }, true],
   ["another census type", { censusTypeId: { censusTypeDesc: "BROKER" } }, false],
   ["two census types", { censusTypeId: { censusTypeDesc: "CARRIER/SHIPPER" } }, false],
@@ -152,7 +152,7 @@ const keeping = () => {
 }
 
 const conversing = () => {
-  it.live("is told who asks, for what, and is asked once per number", () =>
+  it.live("receives the user agent and the purpose, once for each number", () =>
     Effect.gen(function* () {
       const fake = yield* registryFake({ dockets, key: fake_key })
       yield* asked(fake, searched({ start: 1, end: 100 }))

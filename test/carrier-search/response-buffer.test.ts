@@ -37,7 +37,7 @@ const bytesOf = (random: () => number, length: number) =>
 
 describe("an answer that waits", () => {
   const seed = 20_261_122
-  it(`is read as it was written, whatever its pieces are (seed ${seed})`, async () => {
+  it(`is read as it was written, in pieces of any size (seed ${seed})`, async () => {
     const random = seeded(seed)
     await run(
       Effect.gen(function* () {

@@ -13,7 +13,7 @@ describe("a name that the audit is asked for", () => {
     }
   })
 
-  it("is told where nothing has it, with what was probably meant where that is known", () => {
+  it("is reported if it is unknown, with a suggestion if there is one", () => {
     assert.deepEqual(unknownNames({ aggregate: "jbo", type: "\nx" }), [
       "--aggregate: no event of this release has the aggregate jbo; did you mean job?",
       '--type: no event of this release has the type "\\nx"',

@@ -261,12 +261,12 @@ const asked = Effect.fnUntraced(function* (folder: string) {
   assert.equal(JSON.parse(program.out[0] ?? "").fault_count, 0)
 })
 
-describeWithServer("the audit verbs", () => {
+describeWithServer("the audit commands", () => {
   it.live("work where nothing runs, with a server of their own", () =>
     Effect.scoped(Effect.flatMap(written, ({ folder }) => asked(folder))),
   )
 
-  it.live("work beside a running instance", () =>
+  it.live("work with a running instance", () =>
     Effect.gen(function* () {
       const { folder, settings } = yield* written
       const running = Layer.provideMerge(
@@ -358,7 +358,7 @@ describeWithServer("the guide to the audit", () => {
 
 const words = "list follow replay state verify export prove head key diff".split(" ")
 
-describe("each audit verb", () => {
+describe("each audit command", () => {
   for (const name of words) {
     it.effect(`${name} explains itself with an example`, () =>
       Effect.gen(function* () {

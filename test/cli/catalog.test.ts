@@ -63,7 +63,7 @@ describe("catalog register", () => {
     }),
   )
 
-  it.effect("says who may not, and what is not there, without the password", () =>
+  it.effect("reports missing permissions and a missing catalog, without the password", () =>
     Effect.gen(function* () {
       const cloud = yield* fake
       const settings = yield* settingsOf(cloud)

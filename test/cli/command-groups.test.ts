@@ -28,7 +28,7 @@ describe("the help of a noun", () => {
       assert.equal(description, summaryOf[name])
     })
 
-    it(`${name} shows an example of one of its verbs`, () => {
+    it(`${name} shows an example of one of its commands`, () => {
       assert.isAbove(examples.length, 0)
       for (const { command } of examples) assert.match(command, new RegExp(`\\balmanac ${name} `))
     })

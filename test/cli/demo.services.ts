@@ -45,7 +45,7 @@ const start = async (args: ReadonlyArray<string>, data_dir = newFolder()) => {
 }
 
 describeWithRadosgw("almanac demo s3", () => {
-  it("prints the way into a bucket with object lock, until it is told to stop", async () => {
+  it("prints the access to a bucket with object lock, until it is stopped", async () => {
     const { one, given } = await start([])
     assert.deepEqual(Object.keys(given), ["endpoint", "access_key", "secret_key", "bucket"])
     const { endpoint, access_key, secret_key, bucket: Bucket } = given
@@ -95,7 +95,7 @@ describeWithRadosgw("almanac demo s3", () => {
     paste_ms_max,
   )
 
-  it("takes the port and the folder that it is told, and leaves the folder as it was", async () => {
+  it("uses the given port and folder, and keeps the folder", async () => {
     const folder = join(newFolder(), "mine")
     mkdirSync(folder)
     const { one: first, given } = await start([])

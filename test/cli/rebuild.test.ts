@@ -18,7 +18,7 @@ describe("a read model that there is not", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect.each(["rebuild", "audit diff"])("%s --help tells the codes apart", (words) =>
+  it.effect.each(["rebuild", "audit diff"])("%s --help lists the exit codes", (words) =>
     Effect.gen(function* () {
       const { out } = yield* almanac(...words.split(" "), "--help")
       assert.match(

@@ -144,8 +144,8 @@ const serve = Effect.fnUntraced(function* (folder: string) {
   return { served, services }
 })
 
-describe("the verbs secret and trust", () => {
-  it.live("work where nothing runs, and let go of the folder", () =>
+describe("the commands secret and trust", () => {
+  it.live("work while no server runs, and release the folder", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const made = yield* asked(folder)
@@ -154,7 +154,7 @@ describe("the verbs secret and trust", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("work beside a running instance, which has the folder to itself", () =>
+  it.live("work with a running instance, which locks the folder", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const { services, served } = yield* serve(folder)
@@ -163,7 +163,7 @@ describe("the verbs secret and trust", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("are the operators' alone over HTTP, and tell no secret in a mistake", () =>
+  it.live("are for operators only over HTTP, and reveal no secret in an error", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const { served } = yield* serve(folder)

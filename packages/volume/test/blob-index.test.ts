@@ -219,7 +219,7 @@ describe("a volume's index", () => {
     assert.deepEqual(sorted(index.inFile(5)), expected)
   })
 
-  it("takes an image of one moment, whatever changes before a piece is read", () => {
+  it("takes an image of one moment, unaffected by changes before a piece is read", () => {
     const { index, model } = filled(20_000, 18)
     const before = index.count()
     const image = index.image()

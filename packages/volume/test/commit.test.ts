@@ -217,7 +217,7 @@ describe("a full disk", () => {
     const { tag, taken } = await fill(engine, 1000)
     assert.equal(tag, "BlobCapacityExceeded")
     assert.equal((await engine.usage()).read_only, false)
-    assert.equal(await tagOf(putOne(engine, 0)), "none", "what is stored already is still there")
+    assert.equal(await tagOf(putOne(engine, 0)), "none", "stored blobs still exist")
     for (const id of ids) await engine.delete(id, origin, 9n)
     await engine.acknowledge(10)
     await engine.checkpoint()

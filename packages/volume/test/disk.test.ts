@@ -1,4 +1,4 @@
-/** What a volume expects of its disk: of the real one and of the simulated one. */
+/** The volume's requirements on its disk, met by the real one and by the simulated one. */
 import assert from "node:assert/strict"
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, statSync } from "node:fs"

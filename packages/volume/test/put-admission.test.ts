@@ -18,7 +18,7 @@ describe("the admission of a put", () => {
     assert.deepEqual(admit(offered, undefined), { verdict: "store" })
     assert.deepEqual(admit(offered, present), { verdict: "keep" })
   })
-  it("refuses other bytes under the same identifier, whatever else is asked", () => {
+  it("rejects different bytes under the same identifier, with any options", () => {
     const other = { ...present, checksum: "two" }
     assert.equal(admit(offered, other).verdict, "exists")
     const same_policy = { ...offered, policy: present.policy, expected_id: id }

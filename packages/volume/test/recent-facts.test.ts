@@ -67,7 +67,7 @@ const allFacts = async ({ scan }: Pick<VolumeEngine, "scan">, limit: number) => 
   }
 }
 
-/** What a scan reads after a restart, when nothing is in memory. */
+/** The facts that a scan reads after a restart, when nothing is in memory. */
 const fromDisk = async (engine: VolumeEngine, dir: string) => {
   await engine.close()
   return allFacts(await opened(dir), 1000)

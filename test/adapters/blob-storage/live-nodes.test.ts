@@ -35,7 +35,7 @@ describeNats("LiveNodes over NATS", (it) => {
     it.effect(sentence, () => Effect.provide(promise, natsLiveNodes("almanac"), { local: true }))
   }
 
-  it.effect("tells every process of the cluster, and of no other", () =>
+  it.effect("notifies every process of its cluster, and of no other", () =>
     Effect.gen(function* () {
       const one = yield* process("almanac")
       const other = yield* process("almanac")

@@ -77,7 +77,7 @@ describe("a node's engine in memory, in a test's hands", () => {
     assert.equal((await memoryEngine({ image }).usage()).blob_count, 1)
     assert.deepEqual(await kindsOf(old), ["stored", "stored"])
   })
-  it("is full when it is told so, and room again", async () => {
+  it("rejects a put beyond its limit, and accepts it after the limit is raised", async () => {
     const engine = memoryEngine()
     await engine.put(putOrder, [noise(1, 100)], 1000n)
     engine.limit(150)

@@ -48,7 +48,7 @@ describe("live values in SQLite", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("begin anew where the file is no database any more", () =>
+  it.live("start from scratch if the file is no longer a database", () =>
     Effect.gen(function* () {
       const path = join(yield* temporaryFolder, "live.sqlite")
       yield* life(path, ["a"])

@@ -105,7 +105,7 @@ describe("a blob engine on a volume that is opened again", () => {
     }),
   )
 
-  it.effect("lets nobody else look into its folder", () =>
+  it.effect("makes its folder private", () =>
     Effect.gen(function* () {
       const dir = yield* freshFolder
       yield* openEngine(dir)
@@ -158,7 +158,7 @@ describe("a corrupt copy on a volume", () => {
     [500, 400],
   ] as const
   for (const [size, position] of damages) {
-    it.effect(`of ${size} bytes is detected, set aside and told: position ${position}`, () =>
+    it.effect(`of ${size} bytes is detected, quarantined and reported: position ${position}`, () =>
       onFresh(async (engine, dir) => {
         const bytes = noise(1, size)
         const { id } = await put(engine, bytes)
@@ -185,7 +185,7 @@ describe("a corrupt copy on a volume", () => {
     )
   }
 
-  it.live("is told in the log where its remains cannot be kept", () => {
+  it.live("is reported in the log if its remains cannot be kept", () => {
     const lines: Array<string> = []
     const heard = Logger.make(({ message }) => void lines.push(String(message)))
     return onFresh(async (engine, dir) => {

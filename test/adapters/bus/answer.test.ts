@@ -5,7 +5,7 @@ import { responseSubject } from "#bus"
 const inbox = "_INBOX_worker-1"
 
 describe("the subject of an answer", () => {
-  it("is in the inbox of whoever asked", () => {
+  it("is in the inbox of the requester", () => {
     for (const reply of [`${inbox}.aZ09`, `${inbox}.AB12.CD34`]) {
       assert.equal(responseSubject(inbox, { reply }), reply)
     }

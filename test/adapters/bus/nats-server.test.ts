@@ -83,7 +83,7 @@ const startFails = (binary: string) =>
   })
 
 describeWithServer("the nats-server of our own", () => {
-  it.live("lets nobody in without a login, or with a wrong one", () =>
+  it.live("rejects a missing login and a wrong one", () =>
     Effect.gen(function* () {
       const { server } = yield* started
       const servers = [...server.servers]

@@ -42,7 +42,7 @@ it.live("an empty folder that was made for it is closed to others, one that is u
   }),
 )
 
-it.live("a second holder is told the folder, the process and what to do", () =>
+it.live("a second holder's error names the folder, the process and the next step", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFolder
     yield* lockDataFolder(path)
@@ -57,7 +57,7 @@ it.live("a second holder is told the folder, the process and what to do", () =>
   }),
 )
 
-it.live("a start waits for a verb's short lock, and says so once", () =>
+it.live("a start waits for a command's short lock, and logs it once", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFolder
     const said: Array<unknown> = []
@@ -86,7 +86,7 @@ it.live("a start waits no longer than ten seconds for it", () =>
   }).pipe(Effect.provide([TestClock.layer(), Logger.layer([])])),
 )
 
-it.live("what a killed server wrote is not taken for the verb that holds the folder now", () =>
+it.live("a killed server's file is not mistaken for the command that holds the folder now", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFolder
     const verb = yield* Scope.make()
@@ -114,7 +114,7 @@ it.live("a server removes what a killed one has left half written, and nothing e
   }),
 )
 
-it.live("a lock that is let go can be taken again", () =>
+it.live("a released lock can be acquired again", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFolder
     const folder = yield* Effect.scoped(lockDataFolder(path))

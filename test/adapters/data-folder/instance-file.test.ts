@@ -35,7 +35,7 @@ const instance: Instance = {
 const fileIn = (data_dir: string) => join(data_dir, "run", "instance.json")
 
 describe("the instance file", () => {
-  it.effect("tells a verb where the running instance is", () =>
+  it.effect("points a command to the running instance", () =>
     Effect.gen(function* () {
       const data_dir = freshFolder()
       yield* publishInstance(data_dir, instance)

@@ -5,7 +5,7 @@ import { ask, describePostgres, optionsOf, Postgres } from "../../world/programs
 
 describePostgres("a look at PostgreSQL", () => {
   layer(Postgres.layer, { excludeTestServices: true, timeout: "60 seconds" })((it) => {
-    it.effect("tells version and room, what the user may not, and that nobody answers", () =>
+    it.effect("reports version, space, missing permissions and an unreachable server", () =>
       Effect.gen(function* () {
         const { database } = yield* Postgres
         const connection = yield* database

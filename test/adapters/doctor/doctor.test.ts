@@ -93,7 +93,7 @@ describe("a look at a machine", () => {
       assert.include(why(found, "secrets"), "ENOTDIR")
     }).pipe(Effect.scoped))
 
-  it("finds programs that are not there, and a listener without TLS", () =>
+  it("finds missing programs, and a listener without TLS", () =>
     Effect.gen(function* () {
       const dir = yield* folder
       const nats = { binary: join(dir, "absent") }
@@ -104,7 +104,7 @@ describe("a look at a machine", () => {
       assert.deepEqual(complaints(yield* look(settingsOf(dir, { nats: outside }))), [])
     }).pipe(Effect.scoped))
 
-  it("tells how full a disk is, and whether a log is safe on it", () =>
+  it("reports how full a disk is, and if a log is safe on it", () =>
     Effect.sync(() => {
       const told = (gib: number, type = 61267) => {
         const found = spaceFindings("/data", { bavail: gib, blocks: 100, bsize: 1024 ** 3, type })
@@ -151,7 +151,7 @@ const bus = (of: BusCheckOptions) =>
   )
 
 describeNats("a look at a bus", (it) => {
-  it.effect("tells version, clock, log and leases, and what nobody does", () =>
+  it.effect("reports version, clock, log, leases, and processes without a leader", () =>
     Effect.gen(function* () {
       const options = yield* fresh
       yield* opened(options, written)
@@ -227,7 +227,7 @@ describe("a look at a gateway", () => {
   const of = async (answers: Readonly<Record<string, unknown>>) =>
     await gatewayFindings(answering(answers))
 
-  it("tells what is not ready, far behind, failing or away", async () => {
+  it("reports failures, backlogs, and offline or unready parts", async () => {
     const model = { name: "system", position: 9 }
     const found = await of({
       "/readyz":
@@ -295,7 +295,7 @@ describe("a look at a gateway", () => {
     assert.include(cut.find(({ what }) => what === "webhooks")?.why, "the first 100")
   })
 
-  it("fails where nobody answers", async () => {
+  it("fails if the gateway does not respond", async () => {
     const found = await gatewayFindings(() => Promise.reject(new Error("refused")))
     assert.deepEqual(complaints(found), ["fail gateway"])
   })

@@ -72,7 +72,7 @@ describe("the first start", () => {
 })
 
 describe("a later start", () => {
-  it.effect("changes nothing of what is there, and brings nothing back", () =>
+  it.effect("changes no existing tenant, and restores no deleted one", () =>
     Effect.gen(function* () {
       const data_dir = freshFolder()
       const first = yield* start(data_dir)

@@ -158,7 +158,7 @@ describe("development principals", () => {
     return { credentials, authenticate: tokensInMemory(store, yield* Clock.Clock) }
   })
 
-  it.effect("are told in a private file of the documented shape", () =>
+  it.effect("are written to a private file of the documented format", () =>
     Effect.gen(function* () {
       const data_dir = freshFolder()
       const { credentials } = yield* start(data_dir)
@@ -212,7 +212,7 @@ describe("development principals", () => {
       expect(file.nats.password).toBe("second")
     }),
   )
-  it.effect("are made anew when the file is gone, and the old tokens are revoked", () =>
+  it.effect("are created again when the file is missing, and the old tokens are revoked", () =>
     Effect.gen(function* () {
       const data_dir = freshFolder()
       const first = yield* start(data_dir)
@@ -370,7 +370,7 @@ describe("identity", () => {
       expect(yield* reason(authenticate, "a".repeat(16_385))).toBe("malformed")
     }),
   )
-  it.effect("says of an expired token that it expired, whoever else was asked", () =>
+  it.effect("reports that an expired token is expired, regardless of the other providers", () =>
     Effect.gen(function* () {
       const { authenticate, issuer } = yield* build(settings)
       const token = yield* issuer.issue({ scopes: [], roles: [], ttl_seconds: 1 })

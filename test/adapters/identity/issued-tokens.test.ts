@@ -165,7 +165,7 @@ describe("a process that is cut off from the log", () => {
     }),
   )
   test(
-    "takes the tokens that it knows for ever where the log is its own",
+    "accepts known tokens indefinitely if the log is its own",
     Effect.gen(function* () {
       const alone = yield* newProcessWith(Infinity)
       const token = yield* alone.issue("ci")
@@ -215,7 +215,7 @@ describe("tokens in the file of a release before", () => {
     }),
   )
   test(
-    "leave it one by one: what is in the log can be revoked, whatever comes of the others",
+    "move one by one: tokens in the log can be revoked, even if others fail",
     Effect.gen(function* () {
       const before = yield* old
       const { issue } = tokenIssuer(before.store)

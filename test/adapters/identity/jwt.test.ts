@@ -117,13 +117,13 @@ describe("a JWT", () => {
   refused("of an algorithm that settings exclude", "algorithm", sign("HS256", secret), {
     algorithms: ["RS256"],
   })
-  refused("of an algorithm that nobody named", "algorithm", sign("HS512", Buffer.alloc(64, 1)))
+  refused("of an algorithm that is not configured", "algorithm", sign("HS512", Buffer.alloc(64, 1)))
   refused("RS256 where no public keys are set", "algorithm", sign("RS256", rsa.privateKey), {
     jwks_file: "",
   })
   refused("that expired", "expired", with_claims({ exp: 0 }))
   refused("that never expires", "claims", sign("HS256", secret, { sub: "alice" }))
-  refused("of nobody", "claims", sign("HS256", secret, { exp: 60 }))
+  refused("of no subject", "claims", sign("HS256", secret, { exp: 60 }))
   refused("that is not yet valid", "not_yet_valid", with_claims({ nbf: 30 }))
   refused("of another issuer", "claims", with_claims({ iss: "b" }), { issuer: "a" })
   refused("of no issuer", "claims", with_claims({}), { issuer: "a" })
@@ -235,7 +235,7 @@ describe("public keys at a URL", () => {
       }),
     )
   }
-  it.effect("that nobody serves make it unavailable", () =>
+  it.effect("at an unreachable URL make it unavailable", () =>
     Effect.gen(function* () {
       const authenticate = yield* at("http://127.0.0.1:1/jwks")
       expect(yield* reason(authenticate, yield* token)).toBe("IdentityUnavailable")

@@ -89,7 +89,7 @@ describe("the service user's session", () => {
     }),
   )
 
-  it.effect("that Keystone refuses is told, without its password", () =>
+  it.effect("is reported if Keystone rejects it, without its password", () =>
     Effect.gen(function* () {
       const { cloud, session } = yield* opened
       issuing(cloud, () => ({ status: 401, body: { error: { message: fake_password } } }))
@@ -298,7 +298,7 @@ describe("a caller by Keystone", () => {
     }),
   )
 
-  it.effect("with what cannot be a token is refused, and nobody is asked", () =>
+  it.effect("with a malformed token is rejected without a request to Keystone", () =>
     Effect.gen(function* () {
       const { cloud, who } = yield* asking(0, () => validated({ user, expires_at }))
       for (const token of ["", "x".repeat(4097), "grün", "a b", "a\tb"]) {

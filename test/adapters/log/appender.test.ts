@@ -137,7 +137,7 @@ describe("group commit", () => {
   })
 
   for (const [what, cause] of [
-    ["nobody listens", new NoRespondersError("commit.a")],
+    ["no responders", new NoRespondersError("commit.a")],
     [
       "a cluster has no leader",
       new JetStreamApiError({ code: 503, err_code: 10_008, description: "unavailable" }),

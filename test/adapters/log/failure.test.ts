@@ -41,7 +41,7 @@ const cases = [
   ["not enabled for the account", api(10_039, 503), "LogUnavailable"],
   ["the stream is full", api(10_077, 503, "maximum bytes exceeded"), "LogUnavailable"],
   ["the disk fails", api(10_077, 503, "write: input/output error"), "OutcomeUnknown"],
-  ["a failure that nobody knows", api(19_999, 500), "OutcomeUnknown"],
+  ["an unknown failure", api(19_999, 500), "OutcomeUnknown"],
   ["no responders", noResponders, "LogUnavailable"],
   ["no responders, bare", new NoRespondersError("commit.a"), "LogUnavailable"],
   ["JetStream is not enabled", notEnabled, "LogUnavailable"],
@@ -69,7 +69,7 @@ describe("what the bus says to an append", () => {
     assert.notInclude(refused, "the connection drains")
   })
 
-  it("nobody listening is told from everything else", () => {
+  it("distinguishes missing responders from other failures", () => {
     const absent = cases.filter(([, cause]) => isAbsent(cause)).map(([what]) => what)
     assert.deepEqual(absent, ["no responders", "no responders, bare", "JetStream is not enabled"])
   })

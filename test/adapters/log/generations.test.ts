@@ -166,7 +166,7 @@ describeNats("generations of the log", (it) => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("publishes each event once, also those from before that were not told yet", () =>
+  it.effect("publishes each event once, including earlier events that were not published yet", () =>
     Effect.gen(function* () {
       const options = yield* fresh
       const told = [

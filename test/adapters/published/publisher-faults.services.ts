@@ -136,7 +136,7 @@ const crowd = () => {
 
 describeWithServer("the publisher on JetStream", () => {
   for (const seed of [1, 2, 3, 4, 5, 6]) {
-    it.live(`publishes each event once and in order, whatever happens (seed ${seed})`, () =>
+    it.live(`publishes each event once and in order, under random faults (seed ${seed})`, () =>
       Effect.gen(function* () {
         const random = seeded(seed)
         const { between, pick } = random

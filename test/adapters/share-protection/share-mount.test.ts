@@ -84,7 +84,7 @@ describe("an export over NFS", () => {
     }),
   )
 
-  it.effect("is let go of at the end, and what an earlier process left at the start", () =>
+  it.effect("is unmounted at the end; an earlier process's mount is removed at the start", () =>
     Effect.gen(function* () {
       const { options, mounts, said } = machine()
       const scope = yield* Scope.make()

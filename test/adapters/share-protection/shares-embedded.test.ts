@@ -191,7 +191,7 @@ describe("a snapshot", () => {
     }),
   )
 
-  it.effect("is kept where no share is, and nobody else looks", () =>
+  it.effect("is stored outside the shares, in a private folder", () =>
     Effect.gen(function* () {
       const { root, shares, share } = yield* one
       const wish = job()
@@ -240,7 +240,7 @@ describe("a snapshot", () => {
     }),
   )
 
-  it.effect("of what cannot be read fails, and tells no file's name", () =>
+  it.effect("of an unreadable share fails, and names no file", () =>
     Effect.gen(function* () {
       const { root, shares, share } = yield* one
       writeFileSync(join(root, ".snapshots"), "in the way")
@@ -282,7 +282,7 @@ describe("a copy of a folder", () => {
     }),
   )
 
-  it.live("has let go of every file once its interruption has ended", () =>
+  it.live("has closed every file when its interruption ends", () =>
     Effect.gen(function* () {
       const from = freshFolder()
       writeFileSync(join(from, "large"), "")

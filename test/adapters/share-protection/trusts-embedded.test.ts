@@ -180,7 +180,7 @@ describe("the trust store", () => {
     }),
   )
 
-  it("adds roles to those that a user has in the project, and to nobody else's", () => {
+  it("adds roles to a user's own in the project, and to no other user's", () => {
     const kept = [
       { user_id: "a", project_id: "p", roles: ["x"] },
       { user_id: "a", project_id: "q", roles: ["x"] },
@@ -237,7 +237,7 @@ describe("a token of a trust", () => {
     }),
   )
 
-  it.effect("is nobody's own making", () =>
+  it.effect("cannot be forged", () =>
     Effect.gen(function* () {
       const { token, refused } = yield* one
       const other = yield* one
@@ -254,7 +254,7 @@ describe("a token of a trust", () => {
     }),
   )
 
-  it.effect("says its project itself, whatever else is said of it", () =>
+  it.effect("carries its project, and ignores other claims of it", () =>
     Effect.gen(function* () {
       const { store, delegation } = yield* one
       const lie: Delegation = { ...delegation, project_id: ProjectId.make("q") }

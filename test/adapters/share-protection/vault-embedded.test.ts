@@ -177,7 +177,7 @@ describe("the embedded vault", () => {
     }),
   )
 
-  it.effect("tells in no error what it keeps, also when the disk fails", () =>
+  it.effect("reveals no secret in an error, even if the disk fails", () =>
     Effect.gen(function* () {
       const { place, files } = yield* open(freshFolder())
       const by = yield* place.delegation("one")
@@ -210,7 +210,7 @@ describe("a secret that an operator brings", () => {
     }),
   )
 
-  it.effect("is not told in what is wrong with it", () =>
+  it.effect("does not appear in the error about it", () =>
     Effect.gen(function* () {
       for (const payload of ["hunter2".repeat(5000), { hunter2: 1 }, ["hunter2"]]) {
         assert.notInclude(yield* refusal(payload), "hunter2")

@@ -77,7 +77,7 @@ describe("a spool in a file", () => {
     ),
   )
 
-  it.effect("tells what is written and what is not as one, and forgets of both", () =>
+  it.effect("returns written and unwritten facts in one sequence, and removes both", () =>
     tested(
       Effect.fnUntraced(function* (path) {
         yield* life(path, (spool) => addAll(spool, 1, 2))
@@ -184,7 +184,7 @@ describe("a spool in a file", () => {
     ),
   )
 
-  it.effect("begins another epoch where its file was deleted, whatever is left beside it", () =>
+  it.effect("starts another epoch if its file was deleted, regardless of leftover files", () =>
     tested(
       Effect.fnUntraced(function* (path, lines) {
         const first = yield* life(path, (spool) => Effect.as(addAll(spool, 1), spool.epoch))

@@ -166,7 +166,7 @@ describeNats("a backup of state", (it) => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("is refused where the manifest was written anew for another log", () =>
+  it.effect("is rejected if its manifest was rewritten for another log", () =>
     Effect.gen(function* () {
       const world = yield* installed
       const to = yield* newTarget
@@ -193,7 +193,7 @@ describeNats("a backup of state", (it) => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("into a file is refused as no folder, whoever may read the file", () =>
+  it.effect("to a file is rejected as no folder, regardless of its permissions", () =>
     Effect.gen(function* () {
       const world = yield* installed
       const to = join(yield* newTarget, "file")

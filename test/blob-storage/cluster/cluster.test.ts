@@ -52,13 +52,13 @@ describe("joining", () => {
     cluster(...one)
       .when(join(a))
       .thenEvents())
-  it("again tells a new address", () =>
+  it("again changes the address", () =>
     cluster(...one)
       .when(join(a, { address: "10.0.0.2:9797" }))
       .thenEvents(
         NodeChanged.make({ node_id: a, ...where, address: "10.0.0.2:9797", weight_percent: 100 }),
       ))
-  it("again tells a new capacity and its weight", () =>
+  it("again changes the capacity and its weight", () =>
     cluster(...one)
       .when(join(a, { capacity_bytes: "2000" }))
       .thenEvents(changed(a, "2000", 200)))
@@ -66,7 +66,7 @@ describe("joining", () => {
     cluster(...one, offline(a))
       .when(join(a))
       .thenEvents(revived(a)))
-  it("again tells and brings back at once", () =>
+  it("again changes the capacity and brings the node back in one commit", () =>
     cluster(...one, offline(a))
       .when(join(a, { capacity_bytes: "2000" }))
       .thenEvents(changed(a, "2000", 200), revived(a)))
@@ -82,7 +82,7 @@ describe("joining", () => {
     cluster(...one, removed(a))
       .when(join(a))
       .thenEvents(...member(a)))
-  it("with other points draws the ring anew, and keeps the unit", () =>
+  it("with another number of points draws the ring again, and keeps the unit", () =>
     cluster(...one)
       .when(join(b, { vnodes_per_node: 256, capacity_bytes: "500" }))
       .thenEvents(
@@ -171,7 +171,7 @@ describe("silence", () => {
     cluster(...one)
       .when(mark(a, 7))
       .thenEvents(offline(a)))
-  it("is told by no watchdog that was replaced", () => {
+  it("is not reported by a replaced watchdog", () => {
     const seen = [...one, offline(a), revived(a)]
     cluster(...seen)
       .when(mark(a, 6))

@@ -48,7 +48,7 @@ describe("a cluster that is whole", () => {
     assert.equal(since(removedAt(a, noon), joined(a)), undefined)
     assert.equal(since(removedAt(a, noon), joined(a), activated(a)), 0n)
   })
-  it("was told of removals without a time by an older version: no shard is as old", () => {
+  it("treats a removal without a time, of an older version, as older than every shard", () => {
     assert.equal(since(NodeRemoved.make({ node_id: a, reason: "left_at_once" })), 0n)
   })
   it("forgets who went long ago, but not when", () => {
@@ -63,7 +63,7 @@ describe("a cluster that is whole", () => {
     assert.equal(since(...gone, joined(first), activated(first)), nanos(evening))
     assert.ok(contextAfter(...both, ...gone).departed.length < others.length)
   })
-  it("is told in a snapshot with all the others", () => {
+  it("is part of the snapshot", () => {
     const state = [...both, removedAt(a, noon)].reduce(Cluster.evolve, Cluster.initialState)
     const text = JSON.stringify(Cluster.save(state))
     assert.ok(text.length < snapshot_bytes_max)

@@ -221,7 +221,7 @@ describe("heartbeat", () => {
       assert.include(text, `"used_bytes":${largest},"blob_count":7`)
     }),
   )
-  served("of a node that is no member is 404 and tells it to rejoin", (ask) =>
+  served("of a node that is no member is 404, with the advice to rejoin", (ask) =>
     Effect.gen(function* () {
       const unknown = yield* ask("POST", "/v1/cluster/heartbeat", beat)
       assert.equal(unknown.status, 404)
@@ -267,7 +267,7 @@ describe("state", () => {
 })
 
 describe("sync-ring", () => {
-  served("answers the ring, whatever number the caller has, and never adopts it", (ask) =>
+  served("returns the ring regardless of the caller's version, and never adopts that", (ask) =>
     Effect.gen(function* () {
       yield* ask("POST", "/v1/cluster/join", { ...node, node_id: "node-2" })
       yield* ask("POST", "/v1/cluster/join", node)
@@ -322,7 +322,7 @@ const stored = Effect.fnUntraced(function* (node_id: string, names: ReadonlyArra
 })
 
 describe("metrics", () => {
-  served("tell each node's share, usage and what is to move", (ask) =>
+  served("show each node's share, usage and data to move", (ask) =>
     Effect.gen(function* () {
       yield* ask("POST", "/v1/cluster/join", node)
       yield* ask("POST", "/v1/cluster/join", { ...node, node_id: "node-2", capacity_bytes: 4000 })
@@ -349,7 +349,7 @@ describe("metrics", () => {
       assert.notProperty(other, "last_heartbeat_at")
     }),
   )
-  served("tell what each node's repair has said, and all of it together", (ask) =>
+  served("show each node's reported repairs, and their sum", (ask) =>
     Effect.gen(function* () {
       yield* ask("POST", "/v1/cluster/join", node)
       yield* ask("POST", "/v1/cluster/join", { ...node, node_id: "node-2" })

@@ -29,7 +29,7 @@ const cluster = (ring_version: number, ...nodes: ReadonlyArray<Member>): Cluster
 })
 
 describe("the members that a node knows", () => {
-  it("are nobody until it learns of one, and then those that are active or leave", () => {
+  it("are empty until it learns of one, and then those that are active or leaving", () => {
     const { members, isNode, learn } = makeMembersCache("a")
     assert.deepEqual([members().active, members().leaving, members().is_leaving], [[], [], false])
     assert.deepEqual(members().placement.ownersOf(0, 3), [])

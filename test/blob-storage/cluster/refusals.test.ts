@@ -22,7 +22,7 @@ const endpoints = [
 
 describe("who may", () => {
   for (const [method, path, body] of endpoints) {
-    served(`${method} ${path}: cluster:admin, and without a token nobody`, (ask) =>
+    served(`${method} ${path}: requires a token with cluster:admin`, (ask) =>
       Effect.gen(function* () {
         yield* ask("POST", "/v1/cluster/join", node)
         assert.equal((yield* ask(method, path, body)).status, 200)
@@ -123,7 +123,7 @@ describe("when the log cannot be reached", () => {
       assert.deepEqual(state.body, { nodes: [shown()], ring_version: 1 })
     }),
   )
-  served("a heartbeat is answered from what is known, but nobody is told to rejoin", (ask) =>
+  served("a heartbeat is answered from the last known state, without the advice to rejoin", (ask) =>
     Effect.gen(function* () {
       yield* ask("POST", "/v1/cluster/join", node)
       yield* down

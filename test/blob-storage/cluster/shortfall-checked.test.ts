@@ -69,7 +69,7 @@ const settled = Effect.gen(function* () {
 const look = Effect.andThen(Effect.andThen(settled, TestClock.adjust(1000)), settled)
 
 describe("a shortfall that the repair has looked into", () => {
-  it.effect("ends when the copies were found to be there, by the ring that there is", () =>
+  it.effect("ends when the copies were found, by the current ring", () =>
     Effect.gen(function* () {
       let found: SweepFindings | undefined
       const checked = () => found
@@ -84,7 +84,7 @@ describe("a shortfall that the repair has looked into", () => {
       yield* look
       found = { ring_version: 2, under_replicated: 0 }
       yield* look
-      assert.lengthOf(yield* told, 1, "nodes enough, and nobody has looked since")
+      assert.lengthOf(yield* told, 1, "enough nodes, and no check since")
       found = { ring_version: 3, under_replicated: 1 }
       yield* look
       assert.lengthOf(yield* told, 1)

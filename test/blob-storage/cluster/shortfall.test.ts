@@ -74,7 +74,7 @@ describe("a volume's shortfall", () => {
     volume(stored(0, "REPLICA3"), stored(1, "NONE"), stored(2, "REPLICA2"), stored(3, "REPLICA3"))
       .when(active(2))
       .thenEvents(started(2, 2)))
-  it("is told once, however many blobs come and go while it lasts", () => {
+  it("is reported once, regardless of blobs that are stored or deleted meanwhile", () => {
     const short = [stored(0, "REPLICA3"), started(1, 1)]
     volume(...short)
       .when(active(1))
@@ -180,7 +180,7 @@ const settled = Effect.gen(function* () {
 const watching = Effect.forkChild(runProcess(shortfall({ cluster, node_id: node })))
 
 describe("the shortfall's process", () => {
-  it.effect("tells when blobs outnumber the nodes' copies, and when nodes come", () =>
+  it.effect("reports that blobs outnumber the nodes' copies, and that nodes join", () =>
     Effect.gen(function* () {
       yield* watching
       yield* join(node)
@@ -204,7 +204,7 @@ describe("the shortfall's process", () => {
     }).pipe(Effect.provide(app)),
   )
 
-  it.effect("tells at its start what came about while nothing ran, and only once", () =>
+  it.effect("reports at its start a shortfall that arose meanwhile, only once", () =>
     Effect.gen(function* () {
       for (let i = 0; i < 20; i++) yield* put(`blob ${i}`)
       for (let i = 0; i < 20; i++) {
@@ -344,7 +344,7 @@ const old = Effect.gen(function* () {
 })
 
 describe("a log of the first version", () => {
-  it.effect("is folded: the process tells what it never told", () =>
+  it.effect("is folded: the process reports a shortfall that was never reported", () =>
     Effect.gen(function* () {
       yield* old
       yield* watching

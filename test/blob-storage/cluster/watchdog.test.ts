@@ -176,7 +176,7 @@ const beating = (
   )
 
 describe("a node's heart", () => {
-  it.effect("joins, tells what the node holds, and keeps it active", () =>
+  it.effect("joins, reports the node's contents, and keeps it active", () =>
     Effect.gen(function* () {
       yield* watch(1)
       yield* beating(a)

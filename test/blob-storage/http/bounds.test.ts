@@ -81,7 +81,7 @@ describe("the memory of a window", () => {
     })
   })
 
-  it("is not given back where nobody knows what the system does with it", () => {
+  it("is not given back while the socket's use of it is unknown", () => {
     const { given, lent, get } = lending(50)
     return run({ get }, {}, async (service) => {
       const socket = paused(service.port)
@@ -147,7 +147,7 @@ describe("a blob that is at hand", () => {
     })
   })
 
-  it("is nobody's who may not read", () =>
+  it("requires read access", () =>
     run({ getCached: () => at_hand }, {}, async (service) => {
       const asNobody = { headers: { ...accept_bytes } }
       expect((await service.fetch(path, asNobody)).status).toBe(401)

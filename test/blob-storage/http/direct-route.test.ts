@@ -1,4 +1,4 @@
-/** Guarantees of direct routes besides their responses: bounds, deadlines, shutdown. */
+/** Guarantees of direct routes in addition to their responses: bounds, deadlines, shutdown. */
 import { connect } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
@@ -45,7 +45,7 @@ const putSmall = ({ url }: BlobService, init: RequestInit = {}) =>
   })
 
 describe("a request on a direct route", () => {
-  it("that its engine does not answer is 504, and let go", () =>
+  it("is 504 and released if its engine does not respond", () =>
     run({ put: never, get: never }, hurried, async (service) => {
       const late = [putSmall(service), service.fetch(path, { headers: as("reader") })]
       for (const { status } of await Promise.all(late)) expect(status).toBe(504)

@@ -331,7 +331,7 @@ describe("stat", () => {
 })
 
 describe("delete", () => {
-  it("answers deleted whether or not the blob was there, and names who asked", () =>
+  it("returns deleted for existing and missing blobs, and records the caller", () =>
     withBlobs({}, (service) =>
       Effect.gen(function* () {
         const { id } = yield* stored(service)

@@ -151,7 +151,7 @@ describe("a cursor", () => {
       ),
     ))
 
-  it("opens as it was sealed, in whatever alphabet a URL makes of it, and in no other way", () => {
+  it("opens as it was sealed, in either alphabet of a URL, and in no other form", () => {
     const { seal, open } = cursorsWith(key(3))
     for (let number = 0; number < 200; number++) {
       const sealed = seal(`place ${number}`)
@@ -172,7 +172,7 @@ describe("the key of cursors", () => {
   const opened = (dir: string) =>
     Effect.runPromise(Effect.provide(Cursors, cursors(dir).pipe(Layer.orDie)))
 
-  it("is kept in a file of our own, and made anew where that is damaged", async () => {
+  it("is stored in a private file, and created again if that is damaged", async () => {
     const dir = mkdtempSync(join(tmpdir(), "almanac-cursors-"))
     const path = join(dir, "cursor-key")
     const sealed = (await opened(dir)).seal("here")

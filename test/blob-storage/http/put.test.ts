@@ -123,7 +123,7 @@ describe("a put of the same content again", () => {
       }),
     ))
 
-  it("stores with If-None-Match what is not there, and refuses any other tag than *", () =>
+  it("stores a missing blob with If-None-Match, and rejects any tag but *", () =>
     withBlobs({}, (service) =>
       Effect.gen(function* () {
         const tagged = yield* send(service, hello, { "if-none-match": '"a"' })
@@ -296,7 +296,7 @@ describe("access to a put", () => {
       }),
     ))
 
-  it("is 415 with plain bytes, and told who takes them", () =>
+  it("is 415 with plain bytes, and names the operation that accepts them", () =>
     withBlobs({}, (service) =>
       Effect.map(
         send(service, hello, { "content-type": "application/octet-stream" }),

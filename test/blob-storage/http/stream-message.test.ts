@@ -153,7 +153,7 @@ describe("messages of a body", () => {
     expect(scan(lines, ["{", ` ${body.slice(1)}`])).toMatchObject({ code: "RESOURCE_EXHAUSTED" })
   })
 
-  it("hold a bounded amount besides their data", () => {
+  it("hold a bounded amount in addition to their data", () => {
     const wide = { ...json, message_bytes_max: Number.POSITIVE_INFINITY }
     const body = `{"a":"${"x".repeat(fields_bytes_max)}"}`
     expect(scan(wide, [body])).toMatchObject({ code: "RESOURCE_EXHAUSTED" })

@@ -50,7 +50,7 @@ const until = (what: string, holds: () => boolean) =>
 
 const nothingStored = ({ engine, inFlight }: OnDisk) =>
   Effect.gen(function* () {
-    yield* until("the request is let go", () => inFlight() === 0)
+    yield* until("the request is released", () => inFlight() === 0)
     expect((yield* Effect.promise(engine.usage)).blob_count).toBe(0)
     expect(yield* Effect.promise(() => engine.scan(0, 1))).toEqual([])
     // Its space is free again: a blob that needs all of it fits.
@@ -118,7 +118,7 @@ describe("an upload that is cut off in the middle", () => {
           const talk = yield* dial(service.port)
           yield* say(talk, opening)
           for (let count = 0; count < 3; count++) yield* say(talk, body)
-          yield* until("the request is there", () => service.inFlight() === 1)
+          yield* until("the request is in flight", () => service.inFlight() === 1)
           talk.socket.destroy()
           yield* nothingStored(service)
         }),
@@ -203,7 +203,7 @@ describe("an upload that stops", () => {
 })
 
 describe("slow uploads", () => {
-  it("hold up nobody, and are stored in the end", () =>
+  it("block no other request, and are stored in the end", () =>
     onDisk({}, (service) =>
       Effect.gen(function* () {
         const slow = yield* Effect.all(Array.from({ length: 30 }, () => dial(service.port)))
@@ -232,7 +232,7 @@ describe("a download whose client vanishes", () => {
     ["plain bytes", "application/octet-stream"],
     ["chunks", "application/x-ndjson"],
   ] as const) {
-    it(`lets go of the request and of the blob's room of ${form}`, () =>
+    it(`releases the request and the blob's memory of ${form}`, () =>
       onDisk({}, ({ engine, ...service }) =>
         Effect.gen(function* () {
           const { id } = yield* Effect.promise(() =>
@@ -247,7 +247,7 @@ describe("a download whose client vanishes", () => {
           expect(service.inFlight()).toBe(1)
           yield* Effect.promise(() => engine.delete(id, put.origin, 1000n))
           talk.socket.destroy()
-          yield* until("the request is let go", () => service.inFlight() === 0)
+          yield* until("the request is released", () => service.inFlight() === 0)
           // An extent that is still being read would not be overwritten: there would be one more
           // file. Maintenance may have released an empty one in the meantime.
           yield* Effect.promise(() => put(engine, parts(noise(2, content_bytes), mib)))

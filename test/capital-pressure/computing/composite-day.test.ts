@@ -95,7 +95,7 @@ describe("the composite of a year", () => {
     assert.lengthOf(Result.getOrThrow(Composite.decide(state, other)), 1)
   })
 
-  it("tells each field from the next", () => {
+  it("distinguishes each field from the next", () => {
     const state = Composite.evolve(Composite.initialState, computed(first))
     for (const other of [
       { ...first, z: -0.25 },

@@ -60,7 +60,7 @@ describe("the composite", () => {
     expect(on(known("ofr_fsi")).z).toBeNaN()
   })
 
-  it("leaves stubs out, whatever was stored of them", () => {
+  it("excludes stubs, even if values of them are stored", () => {
     const observations = new Map([["put_call", every(1, from, rising(1400))]])
     expect(on(observations).z).toBeNaN()
   })
@@ -118,7 +118,7 @@ describe("the composite's history", () => {
     expect(compositeHistory(new Map(), today - 400, today).z).toEqual(new Float64Array())
   })
 
-  it("tells its progress up to the end", () => {
+  it("reports its progress up to the end", () => {
     const told: Array<readonly [number, number]> = []
     compositeHistory(known("nfci", "hy_spread", "ofr_fsi"), today - 9, today, (done, total) =>
       told.push([done, total]),

@@ -63,7 +63,7 @@ describe("the dashboard", () => {
     expect(Schema.decodeUnknownSync(Dashboard)(full)).toEqual(full)
   })
 
-  it("never shows a stub, whatever was stored of it", () => {
+  it("never shows a stub, even if values of it are stored", () => {
     const observations = new Map([["put_call", every(1, "2024-01-01", [1, 2, 3])]])
     const { tiers } = dashboardOf(storeOf({ observations }), today)
     expect(tiers.flatMap((tier) => tier.metrics)).toEqual([])

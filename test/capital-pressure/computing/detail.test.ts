@@ -28,7 +28,7 @@ const stored = storeOf({
 })
 
 describe("a metric's detail", () => {
-  it("tells its rules, its reading and its series", () => {
+  it("returns its rules, its reading and its series", () => {
     const found = detailOf(stored, metricOf("margin_debt"), dayOf("2025-02-03"))
     expect(found).toEqual({
       metric_id: "margin_debt",
@@ -59,7 +59,7 @@ describe("a metric's detail", () => {
     expect(series).toHaveLength(1)
   })
 
-  it("of a stub has no reading and no series, whatever was stored of it", () => {
+  it("of a stub has no reading and no series, even if values are stored", () => {
     for (const metric of metrics.filter(({ stub }) => stub !== null)) {
       const found = detailOf(stored, metric, today)
       expect(found).toMatchObject({ reading: null, series: [], obs_count: 0, source_kind: "none" })

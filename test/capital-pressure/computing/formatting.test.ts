@@ -98,7 +98,7 @@ describe("a label", () => {
   })
 })
 
-describe("a number as it is told", () => {
+describe("a formatted number", () => {
   it("has four decimals as a z-score, six as a fraction, and no minus before zero", () => {
     expect(roundedZ(1.234_56)).toBe(1.2346)
     expect(roundedZ(Number.NaN)).toBeNull()

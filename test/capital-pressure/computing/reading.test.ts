@@ -24,7 +24,7 @@ const short = seriesOf([
 ])
 
 describe("a reading", () => {
-  it("tells a metric's newest value, its change and its vote", () => {
+  it("has a metric's newest value, its change and its vote", () => {
     expect(reading("hy_spread", short, "2026-11-20")).toEqual({
       metric_id: "hy_spread",
       name: "High yield spread",
@@ -75,7 +75,7 @@ describe("a reading", () => {
     expect(read("margin_debt", monthly, "2024-08-01")).toBeUndefined()
   })
 
-  it("of growth tells the growth", () => {
+  it("of growth has the growth", () => {
     const monthly = seriesOf([
       ["2024-01-01", 100],
       ["2025-01-01", 104.7],

@@ -41,7 +41,7 @@ describe("the composite of a day", () => {
     }
   })
 
-  it("is the same whatever is observed after it", () => {
+  it("is unaffected by later observations", () => {
     const day = dayOf("2025-06-30")
     const later = mapped(({ days, values }) => ({
       days,

@@ -60,7 +60,7 @@ describe("a vote", () => {
     expect(vote("hy_spread", 9, Number.NaN)).toEqual(told)
   })
 
-  it("tells the pressure, signed, and the years", () => {
+  it("states the pressure, signed, and the years", () => {
     expect(vote("hy_spread", 3, 0.126).reason).toBe(
       "Spread sits inside its usual one-year band (z +0.13 over 1y)",
     )

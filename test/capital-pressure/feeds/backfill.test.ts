@@ -88,7 +88,7 @@ describe("backfill-composite", () => {
       }).pipe(Effect.provide(world)),
   )
 
-  it.live("changes only the days that a revision changes, and can go by what was told first", () =>
+  it.live("changes only the days that a revision changes, and can use first published values", () =>
     Effect.gen(function* () {
       const told = yield* filled
       yield* runBackfill({ vintage: "latest" })
@@ -151,7 +151,7 @@ describe("backfill-composite", () => {
     }).pipe(Effect.provide(world)),
   )
 
-  it.live("begins where it is told to, and leaves what is before", () =>
+  it.live("begins at the given day, and keeps earlier days", () =>
     Effect.gen(function* () {
       yield* filled
       const since = dayOf("2024-01-01")
@@ -258,7 +258,7 @@ describe("waiting for the file", () => {
     }),
   )
 
-  it.live("is given up when the file stands still, and says so", () =>
+  it.live("is given up when the file makes no progress, and reports it", () =>
     Effect.gen(function* () {
       const waited = yield* Effect.result(
         Effect.provideService(waitForFile(4, 50), DashboardFile, still(3)),

@@ -117,7 +117,7 @@ describe("a metric made of several series", () => {
     near(combined("equity_gdp", equity, { "2024-01-01": 30_000 }), { "2024-01-01": 200 })
   })
 
-  it("net_issuance is the mean of four quarters, which are all there", () => {
+  it("net_issuance is the mean of four quarters, all of which exist", () => {
     const equity = { "2024-01-01": 50_000_000, "2024-04-01": 50_000_000, "2024-07-01": 40_000_000 }
     const issued = {
       "2023-04-01": -100_000,

@@ -32,7 +32,7 @@ describe("a feed", () => {
         otherwise: [ingested],
       },
       {
-        with: "that told nothing new",
+        with: "that had no new values",
         command: RecordIngest.make({
           at: later,
           observed: 0,

@@ -263,7 +263,7 @@ describe("an answer that is too large", () => {
   )
 })
 
-describe("whoever does not want the answer any more", () => {
+describe("a caller that is interrupted", () => {
   it.live("ends the request", () =>
     Effect.gen(function* () {
       const { fetch, fake } = yield* given()

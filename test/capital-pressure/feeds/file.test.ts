@@ -32,7 +32,7 @@ describe("feeds of a folder", () => {
     ),
   )
 
-  it.live("names the file that is not there, too large, or cannot be read", () =>
+  it.live("names a file that is missing, too large or unreadable", () =>
     Effect.gen(function* () {
       const folder = yield* tempFolder
       const { fetch, prices } = yield* Effect.provide(

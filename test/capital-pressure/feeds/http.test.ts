@@ -94,7 +94,7 @@ describe("each metric", () => {
   })
 
   for (const metric of live) {
-    it.live(`${metric.metric_id} is told in its documented shape`, () =>
+    it.live(`${metric.metric_id} is parsed from its documented format`, () =>
       Effect.gen(function* () {
         const { fetch } = yield* given()
         const rows = told(yield* fetch(metric))
@@ -232,7 +232,7 @@ describe("a publisher that has nothing new", () => {
     }),
   )
 
-  it.live("tells what lies before, where only later days were wanted and kept", () =>
+  it.live("returns earlier values after only later days were fetched and acknowledged", () =>
     Effect.gen(function* () {
       const { fetch } = yield* given()
       for (const id of ["skew", "ofr_fsi", "margin_debt"]) {
@@ -342,7 +342,7 @@ describe("keys", () => {
   )
 })
 
-describe("what the fakes tell", () => {
+describe("the responses of the fakes", () => {
   it("is more than one row of each", () => {
     assert.isAbove(fredRows("NFCI").length, 50)
     assert.isAbove(cftcRows().length, 50)

@@ -103,7 +103,7 @@ describeWithServer("almanac ingest", () => {
     expect(recent.stderr).toMatch(/^almanac: no day since 2026-01-01 has a composite: /)
   }, 60_000)
 
-  it("of files forgets what the publishers of these metrics told last", async () => {
+  it("of files discards the last responses of the publishers of these metrics", async () => {
     const data_dir = newFolder()
     const source = join(newFolder(), "csv")
     writeSource(source, 1, false)
@@ -116,7 +116,7 @@ describeWithServer("almanac ingest", () => {
     expect(readdirSync(answers)).toEqual(["skew.json"])
   }, 120_000)
 
-  it("works beside a running instance, which writes the file", async () => {
+  it("works with a running instance, which writes the file", async () => {
     const data_dir = newFolder()
     const source = join(newFolder(), "csv")
     writeSource(source, 2, false)

@@ -102,7 +102,7 @@ describe("a value that a file overwrote", () => {
   )
 })
 
-describe("a publisher that goes back to what it told before", () => {
+describe("a publisher that returns to an earlier response", () => {
   it.live("is believed, also where the ingest between was killed right after it was stored", () =>
     Effect.gen(function* () {
       const { http, told } = yield* given

@@ -35,7 +35,7 @@ const eventsAfter = Effect.fnUntraced(function* (position: number) {
 const head = Effect.flatMap(Log, (log) => log.head("capital-pressure"))
 
 describe("an ingest", () => {
-  it.live("keeps each year apart, and tells of the feed in the same moment", () =>
+  it.live("keeps each year apart, and records the feed in the same commit", () =>
     Effect.gen(function* () {
       const told = publishers()
       told.tell.set("nfci", { "2024-12-27": -0.5, "2025-01-03": -0.4 })
@@ -143,7 +143,7 @@ describe("an ingest", () => {
     }).pipe(Effect.provide(world)),
   )
 
-  it.live("keeps the prices of the tickers that were told, and says which were not", () =>
+  it.live("keeps the received prices, and counts the tickers that failed", () =>
     Effect.gen(function* () {
       const told = publishers()
       for (const ticker of tickers) told.tell.set(ticker, { "2025-01-03": 10 })
@@ -225,7 +225,7 @@ describe("an ingest", () => {
       }
       yield* ingests(told, what)
       told.tell.set("nfci", { "2024-12-27": 7 })
-      told.tell.set("skew", { fails: "It is away." })
+      told.tell.set("skew", { fails: "The publisher is offline." })
       yield* ingests(told, what)
       const model = yield* CapitalPressureModel
       const before = yield* model.dump

@@ -174,7 +174,7 @@ describe("the chain of providers", () => {
     return prices_dir
   })
 
-  it.live("goes on to the next that is set up, and tells of each where none is left", () =>
+  it.live("continues with the next configured one, and reports each when all fail", () =>
     Effect.gen(function* () {
       const place = yield* given()
       const prices_dir = yield* folderWith(place.folder, "UNH")
@@ -192,7 +192,7 @@ describe("the chain of providers", () => {
     }),
   )
 
-  it.live("asks nobody where a folder is the source", () =>
+  it.live("sends no request if a folder is the source", () =>
     Effect.gen(function* () {
       const place = yield* given()
       const prices_dir = yield* folderWith(place.folder, "UNH")

@@ -74,7 +74,7 @@ it("the API has the eight endpoints of the document and no other", () => {
 })
 
 describe("without capital.token", () => {
-  it.each(paths)("%s is public, whatever token comes with it", async (path) => {
+  it.each(paths)("%s is public, with any token", async (path) => {
     for (const headers of [{}, as("anything"), { "x-auth-token": "" }]) {
       expect((await open.fetch(path, { headers })).status).toBe(200)
     }
@@ -108,7 +108,7 @@ describe("with capital.token", () => {
     }
   })
 
-  it("nothing is told to who has none: no 304, no 404 of a metric, no 422", async () => {
+  it("returns nothing to callers without one: no 304, no 404 of a metric, no 422", async () => {
     const { headers } = await closed.fetch("/api/dashboard", { headers: as(token) })
     const etag = { "if-none-match": headers.get("etag") ?? "" }
     for (const path of ["/api/dashboard", "/api/metrics/none/detail", "/api/tier/9/history"]) {

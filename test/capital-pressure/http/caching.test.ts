@@ -147,7 +147,7 @@ describe("pages of other origins", () => {
   it.each([
     ["an origin that is not named", "/api/dashboard", { ...asked, origin: "http://e.test" }],
     ["no origin", "/api/dashboard", asked],
-    ["a method that is not there", "/health", { "access-control-request-method": "PUT", origin }],
+    ["an unsupported method", "/health", { "access-control-request-method": "PUT", origin }],
     ["no method", "/health", { origin }],
   ])("are refused with %s", async (_name, path, headers) => {
     const answer = await served.fetch(path, { method: "OPTIONS", headers })

@@ -60,7 +60,7 @@ const refused = async (served: Dashboarded, path: string) => {
 }
 
 describe("/health", () => {
-  it("is ok, whatever the file is", async () => {
+  it("is ok, regardless of the file", async () => {
     expect(await read(full, "/health", shapes.Health)).toEqual({ status: "ok" })
   })
 })
@@ -85,7 +85,7 @@ describe("/api/dashboard", () => {
     )
   })
 
-  it("counts today by UTC: a day later it is made anew, a year later all is stale", async () => {
+  it("counts today by UTC: a day later it is computed again, a year later all is stale", async () => {
     const of = async (ms: number) => {
       await scheduled.setTime(ms)
       return read(scheduled, "/api/dashboard", shapes.Dashboard)
@@ -256,7 +256,7 @@ describe("/api/watchlist", () => {
   })
 })
 
-describe("what is not there", () => {
+describe("an unknown path", () => {
   it.each(["/api", "/api/nothing", "/api/metrics", "/api/metrics/hy_spread", "/health/x"])(
     "%s is 404",
     async (path) => {

@@ -76,7 +76,7 @@ describe("a store", () => {
     )
   })
 
-  it("has the values that were told first, where those are asked for", () => {
+  it("returns the first published values on request", () => {
     fillFile(path, syntheticStore())
     const writer = openWriter(path)
     writer.exec(
@@ -106,7 +106,7 @@ describe("a store", () => {
 })
 
 describe("a file that is watched", () => {
-  it("has changed after a commit, and not after what was taken back", () => {
+  it("has changed after a commit, and not after a rollback", () => {
     fillFile(path, empty_store)
     const watched = watchedFile(path)
     const writer = openWriter(path)

@@ -56,7 +56,7 @@ const opened = (path: string, folder: string, version = 1) =>
     { local: true },
   )
 
-/** What a reader sees that opens the file now. */
+/** The contents for a reader that opens the file now. */
 const read = (path: string) => {
   const file = new Sqlite(path, { readonly: true, fileMustExist: true })
   try {
@@ -101,7 +101,7 @@ describe("the dashboard's file", () => {
     ),
   )
 
-  it.live("goes on where it was, and is built anew where it has another version", () =>
+  it.live("continues at its position, and is rebuilt if it has another version", () =>
     inFolder((path, folder) =>
       Effect.gen(function* () {
         yield* observe("2026-01-02", 1)
@@ -133,7 +133,7 @@ describe("the dashboard's file", () => {
     ),
   )
 
-  it.live("is built again where only what SQLite keeps beside it was left", () =>
+  it.live("is rebuilt if only SQLite's side files are left", () =>
     inFolder((path, folder) =>
       Effect.gen(function* () {
         yield* observe("2026-01-02", 1)
@@ -175,7 +175,7 @@ describe("the dashboard's file", () => {
     )
   }
 
-  it.live("is set aside where nobody named its path, whatever it is, and built again", () =>
+  it.live("at its default path is set aside with any contents, and rebuilt", () =>
     inFolder((path, folder) =>
       Effect.gen(function* () {
         writeFileSync(path, "Dear diary,\n".repeat(100))

@@ -62,7 +62,7 @@ describe("what the dashboard publishes", () => {
     }
   })
 
-  it("tells how a feed went, each time", () => {
+  it("has an event for each ingest of a feed", () => {
     const [ingested, nothing, , failed] = happenings.feed.events
     const history = [ingested, failed, nothing].filter((event) => event !== undefined)
     const events = told("feed.hy_spread", ...history)
@@ -103,7 +103,7 @@ describe("what the dashboard publishes", () => {
     )
   })
 
-  it("tells a composite once for a commit, with its first and last day, in whatever order", () => {
+  it("has one composite event for each commit, with the first and last day of any order", () => {
     const day = (ts: string, z: number) => ({ ts, z, tiers: [z, null, null, null] as const })
     const days = [day("2026-01-02", 2), day("2026-11-20", 3), day("2026-04-01", 4)]
     const event = CompositeComputed.make({ days: [day("2026-03-02", 1), ...days] })
@@ -114,7 +114,7 @@ describe("what the dashboard publishes", () => {
     )
   })
 
-  it("tells which days have a composite no more, in their order", () => {
+  it("lists the days whose composite was withdrawn, in their order", () => {
     const event = CompositeWithdrawn.make({ days: ["2026-03-02", "2026-01-02"] })
     assert.deepEqual(
       told("composite.2026", event).map(({ event: { type, data } }) => [type, data]),
@@ -122,7 +122,7 @@ describe("what the dashboard publishes", () => {
     )
   })
 
-  it("tells of the watchlist which names have a target", () => {
+  it("lists the watchlist's names that have a target", () => {
     const target = { ticker: "MRK", target: 120, fwd_pe: null, set_on: null } as const
     const events = told("watchlist.main", WatchlistSet.make({ targets: [target], demo: true }))
     assert.deepEqual(

@@ -188,7 +188,7 @@ describe("the rows of each aggregate", () => {
     )
   }
 
-  it.effect("keep what was told first, whatever was revised since", () =>
+  it.effect("keep the first published value after every revision", () =>
     Effect.gen(function* () {
       const { events } = happenings.observation
       const [observed, , revised, back] = events

@@ -79,7 +79,7 @@ if (tree === undefined) {
     })
     afterAll(() => rmSync(folder, { recursive: true }))
 
-    it("of zsh knows nouns, verbs and flags", () => {
+    it("of zsh offers nouns, commands and flags", () => {
       const given = [tree, join(tree, "bin/zsh"), script("zsh"), ...typed]
       const lines = shell("bin/zsh", ["-f", script("driver"), ...given])
         .trim()
@@ -90,7 +90,7 @@ if (tree === undefined) {
       )
     })
 
-    it("of fish knows nouns, verbs and flags", () => {
+    it("of fish offers nouns, commands and flags", () => {
       const functions = join(tree, "usr/share/fish/functions")
       for (const [words, whole] of completed) {
         const command = `set fish_function_path '${functions}'

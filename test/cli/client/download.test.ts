@@ -109,14 +109,14 @@ describe("a download", () => {
       assert.isTrue(readFileSync(path).equals(bytes))
     }))
 
-  it("begins anew where an earlier try got no byte", () =>
+  it("starts again if an earlier try received no byte", () =>
     at(store(whole), async (url) => {
       writeFileSync(`${path}.${id.slice(0, 8)}.part`, "")
       await download(sessionWith(url).session, id, path, false)
       assert.isTrue(readFileSync(path).equals(bytes))
     }))
 
-  it("into a folder is refused, whether told to replace it or not", () =>
+  it("into a folder is rejected, with and without the option to replace", () =>
     at(store(whole), async (url) => {
       const { ending, message } = await endingOf(
         download(sessionWith(url).session, id, folder, true),
@@ -133,7 +133,7 @@ describe("a download", () => {
       assert.deepEqual(readdirSync(folder), ["blob.bin"])
     }))
 
-  it("replaces a file only when it is told to", () =>
+  it("replaces a file only with the option to replace", () =>
     at(store(whole), async (url) => {
       writeFileSync(path, "mine")
       const { session } = sessionWith(url)
@@ -163,8 +163,8 @@ describe("a download", () => {
     ))
 })
 
-describe("a download beside another", () => {
-  it("of the same blob to the same place leaves the blob, whichever is first", () =>
+describe("two downloads at once", () => {
+  it("of the same blob to the same place leave the blob, in either order", () =>
     at(
       store(({ headers }, answer) => {
         const from = rangeFrom(headers.range)
@@ -215,7 +215,7 @@ describe("an upload", () => {
     await server.close()
   })
 
-  it("is sent anew from its beginning after 503", async () => {
+  it("is sent again from its beginning after 503", async () => {
     writeFileSync(path, bytes)
     const good = answered(bytes)
     const server = await scripted((heard, answer, nth) =>
@@ -227,7 +227,7 @@ describe("an upload", () => {
     await server.close()
   })
 
-  it("has labels as they were typed, whatever a header can carry", async () => {
+  it("has its labels exactly, including those that a header cannot carry", async () => {
     writeFileSync(path, bytes)
     const server = await scripted(answered(bytes))
     const labels = { Stage: "100%25 ü→", "a b": " x " }
@@ -251,7 +251,7 @@ describe("an upload", () => {
     await server.close()
   })
 
-  it("says that the file cannot be read, not that the server is away", async () => {
+  it("reports that the file cannot be read, not that the server is offline", async () => {
     writeFileSync(path, bytes)
     const server = await scripted((_, answer) => {
       rmSync(path)
@@ -327,7 +327,7 @@ describe("an upload", () => {
 })
 
 describe("an id", () => {
-  it("is hex, whichever form the answer has", () => {
+  it("is hex, for each form of the response", () => {
     const base64 = Buffer.from(id, "hex").toString("base64")
     assert.equal(hexOf(base64), id)
     assert.equal(hexOf({ id: base64 }), id)

@@ -326,7 +326,7 @@ describe("a list", () => {
       },
     ))
 
-  it("is no longer than its limit, whatever the server sends", () =>
+  it("is no longer than its limit, even if the server sends more", () =>
     withServer(
       (_, answer) => {
         const jobs = ["a", "b", "c"].map((id) => ({ id }))
@@ -361,7 +361,7 @@ describe("a list", () => {
       assert.equal(table.written.out, `ID\n${all.map(({ id }) => `${id}\n`).join("")}`)
     }))
 
-  it("is an array of items, whatever the shape calls them", () =>
+  it("is an array of items, for each name of the field", () =>
     withServer(
       (_, answer) => json(answer, 200, { items: [{ id: "a" }], pagination: { next_marker: null } }),
       async ({ url }) => {

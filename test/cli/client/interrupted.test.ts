@@ -50,7 +50,7 @@ const at = async (script: Script, work: (url: string, heard: () => number) => Pr
   }
 }
 
-describe("a verb that is stopped", () => {
+describe("a command that is interrupted", () => {
   it(
     "while it waits for a body ends",
     () =>
@@ -70,7 +70,7 @@ describe("a verb that is stopped", () => {
   )
 
   it(
-    "while nobody reads what it prints ends",
+    "ends while its output is not read",
     () => {
       const size = 50_000_000
       let sent = 0
@@ -91,7 +91,7 @@ describe("a verb that is stopped", () => {
       return at(script, async (url) => {
         const verb = started(url, ["blobs", "get", "0".repeat(32)])
         let before = -1
-        // Waits until the pipe is full and nobody reads from it.
+        // Waits until the pipe is full and its output is not read.
         while (sent === 0 || sent !== before) {
           before = sent
           await new Promise((resolve) => setTimeout(resolve, 300))
@@ -108,7 +108,7 @@ describe("a verb that is stopped", () => {
 
 describe("a blob whose reader leaves before its end", () => {
   it(
-    "is not proven, and its verb does not say that it is",
+    "is not verified, and its command does not claim it",
     () =>
       at(
         ({ path }, answer) =>
@@ -125,9 +125,9 @@ describe("a blob whose reader leaves before its end", () => {
   )
 })
 
-describe("a verb that does several", () => {
+describe("a command with several arguments", () => {
   it(
-    "tells those that it did where the next one fails",
+    "reports the completed ones if the next one fails",
     () =>
       at(
         ({ path }, answer, nth) =>
@@ -144,7 +144,7 @@ describe("a verb that does several", () => {
   )
 })
 
-describe("a verb that is given too much", () => {
+describe("a command with too many arguments", () => {
   it(
     "reads no image and no body that no server would take",
     () =>

@@ -170,7 +170,7 @@ const names = (fields: ReadonlyArray<Field> = []) => new Set(fields.map(({ name 
 const paging = ["limit", "marker"]
 
 describe("the command line over HTTP", () => {
-  it("has a verb for each operation of the API, or says why not", () => {
+  it("has a command for each operation of the API, or a reason for its absence", () => {
     const verbs = new Set([
       ...all.flatMap(({ operation }) => keysOf(operation)),
       ...nouns.flatMap(({ covered = [] }) =>
@@ -180,7 +180,7 @@ describe("the command line over HTTP", () => {
     const left = [...known].filter(
       (key) => !verbs.has(key) && !(key in without) && !for_others.some((one) => one.test(key)),
     )
-    assert.deepEqual(left, [], "give it a verb in client/, or its reason in this test")
+    assert.deepEqual(left, [], "add a command in client/, or a reason in this test")
     assert.deepEqual(
       [...verbs].filter((key) => !known.has(key)),
       [],
@@ -204,7 +204,7 @@ describe("the command line over HTTP", () => {
     assert.sameMembers([...members], [...names(body)], "body")
   })
 
-  it.each(nouns)("$name: what its own verbs give is in the document", ({ covered = [] }) => {
+  it.each(nouns)("$name: the operations of its own commands are in the document", ({ covered = [] }) => {
     for (const { method, path, query = [] } of covered) {
       assert.includeMembers(queryOf(`${method} ${path}`), [...query], `${method} ${path}`)
     }
@@ -228,7 +228,7 @@ describe("the command line over HTTP", () => {
     }
   })
 
-  it("has no flag twice in a verb, and none that is taken", () => {
+  it("has no flag twice in a command, and none that is reserved", () => {
     const taken = ["json", "fields", "quiet", "profile", "as", "config", "set", "limit", "wait"]
     for (const { name, operation } of all) {
       const { query = [], body = [], for_operators } = operation
@@ -260,8 +260,8 @@ const nextOf = (method: string, path: string) =>
  */
 const verbs = new Set([...all.map(({ name }) => name), "blobs list"])
 
-describe("what is said of a thing that is not there", () => {
-  it.each(asked)("by $method $path names a verb of its noun that there is", (one) => {
+describe("the hint for a missing resource", () => {
+  it.each(asked)("for $method $path names an existing command of its noun", (one) => {
     const { name, method, path } = one
     const advice = nextOf(method, path)
     const [, verb] = /almanac (\S+ [\w-]+)/.exec(advice) ?? []

@@ -55,7 +55,7 @@ describeWithServer("almanac over HTTP", () => {
   afterAll(cleanUp, wait_ms_max)
 
   it.runIf(has_terminal)(
-    "shows tables that fit the terminal, coloured unless told not to",
+    "shows tables that fit the terminal, coloured unless disabled",
     async () => {
       const narrow = await onTerminal(80, ["cluster", "status"], env())
       assert.equal(narrow.code, 0, narrow.text)
@@ -126,7 +126,7 @@ describeWithServer("almanac over HTTP", () => {
     assert.equal((await run(["blobs", "ls", "-q"])).stdout, before)
   })
 
-  it("follows events, tells where it was when it is stopped, and goes on from there", async () => {
+  it("follows events, reports its position when it is stopped, and resumes there", async () => {
     const follow = started(["events", "follow", "--after", "0", "--json"])
     await until("the first events", wait_ms_max, () => follow.printed.out.split("\n").length > 2)
     follow.child.kill("SIGINT")
@@ -169,7 +169,7 @@ describeWithServer("almanac over HTTP", () => {
     }
   })
 
-  it("makes things from flags, changes them, and is told why not", async () => {
+  it("creates resources from flags, changes them, and reports rejections", async () => {
     const { share_id } = server.credentials.tenant
     const made = await run([
       "targets",
@@ -222,7 +222,7 @@ describeWithServer("almanac over HTTP", () => {
     assert.equal((await run(["policies", "rm", id])).stderr, "Policy deleted.\n")
   })
 
-  it("completes verbs, nouns and flags in bash", async () => {
+  it("completes commands, nouns and flags in bash", async () => {
     const { stdout, code } = await run(["completion", "bash"])
     assert.equal(code, 0)
     const script = join(newFolder(), "completion")

@@ -91,7 +91,7 @@ describe("cluster-wide deletions", () => {
       [...owners].sort(),
     )
   })
-  it("are sent with a later local deletion, for which another node stands in", async () => {
+  it("are sent with a later local deletion, which another node covers", async () => {
     const cluster = makeRepairWorld(names)
     const blob = cluster.blob("both kinds", "REPLICATION_POLICY_REPLICA2")
     const [first = "", second = "", third = ""] = cluster.ownersOf(blob, 3)
@@ -114,7 +114,7 @@ describe("cluster-wide deletions", () => {
     await cluster.sweep(third)
     assert.deepEqual(await cluster.holders(blob), [first, third].sort())
   })
-  it("remove an older copy that nobody has relied on since", async () => {
+  it("remove an older copy that has not been used since", async () => {
     const cluster = makeRepairWorld(names)
     const blob = cluster.blob("old disk", "REPLICATION_POLICY_NONE")
     const [owner = "", other = "", third = ""] = cluster.ownersOf(blob, 3)

@@ -1,4 +1,4 @@
-/** The release of copies: one copy stays, whichever rings the nodes know. */
+/** The release of copies: one copy remains, regardless of the rings that the nodes know. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { makeRepairWorld, type RepairWorld } from "./world.ts"

@@ -82,7 +82,7 @@ describe("the repair of replicas", () => {
     assert.equal((await cluster.sweep(second)).actions, 1)
     assert.deepEqual(await cluster.holders(blob), [...owners].sort())
   })
-  it("does not restore a copy that was deleted locally: another node stands in", async () => {
+  it("does not restore a copy that was deleted locally: another node holds it", async () => {
     const cluster = makeRepairWorld(names)
     const { blob, first, owners } = await singleCopy(cluster)
     const [, second = ""] = owners

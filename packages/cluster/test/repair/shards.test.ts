@@ -115,7 +115,7 @@ describe("the repair of shards", () => {
     await cluster.sweepAll(2)
     assert.equal((await cluster.shards(blob)).get(bare), 5)
     assert.equal((await cluster.shards(blob)).get(other), 5, "an hour it stays")
-    assert.equal(cluster.node(other).repairs.progress().repairs, 0, "nothing was made anew")
+    assert.equal(cluster.node(other).repairs.progress().repairs, 0, "no shard was built again")
     await cluster.sleep(hour_s)
     await cluster.sweepAll()
     const shards = await cluster.shards(blob)

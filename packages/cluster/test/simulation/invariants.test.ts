@@ -91,7 +91,7 @@ describe("an invariant of the simulated cluster", () => {
     assert.equal(left().split(": ").at(-1), `missing at ${owners[1]}`)
     await storeOn(owners[1])
     await storeOn(others[0])
-    assert.match(left(), new RegExp(`${others[0]} whole is nobody's`))
+    assert.match(left(), new RegExp(`${others[0]} whole has no owner`))
     assert.equal(violation(), "")
   })
   it("detects missing and duplicate shards", async () => {

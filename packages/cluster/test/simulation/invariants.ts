@@ -130,7 +130,7 @@ const deviationOf = (
   const { content } = known
   const copies = disks.of(content.id)
   if (copies.length === 0) return isDue(known) ? `${content.name} is nowhere` : undefined
-  if (isGone(known)) return `${content.name} was deleted and is there: ${describe(copies)}`
+  if (isGone(known)) return `${content.name} was deleted and exists: ${describe(copies)}`
   if (isOrphan(copies) && !isDue(known)) return undefined
   const { policy } = copies[0]?.copy ?? content
   const context = membership.current()
@@ -151,7 +151,7 @@ const deviationOf = (
   if (missing.length > 0) return `${where}: missing at ${missing.join(", ")}`
   if (copies.some(({ is_corrupt }) => is_corrupt)) return `${where}: rotten`
   const more = copies.filter(({ node_id }) => !owners.includes(node_id))
-  if (more.length > 0 && refusing.length === 0) return `${where}: ${describe(more)} is nobody's`
+  if (more.length > 0 && refusing.length === 0) return `${where}: ${describe(more)} has no owner`
   if (!isErasureCode(policy) || refusing.length > 0) return undefined
   const indexes = new Set(copies.map(({ copy }) => copy.shard?.index))
   return indexes.size < copies.length ? `${where}: a shard twice` : undefined

@@ -57,7 +57,7 @@ const connect = (wires: Wires, caller: Caller, peer: Peer) => {
   /** Runs work on the other end, and returns its result or failure. */
   const run = async <A>(work: (host: Host) => Promise<A>): Promise<A> => {
     await transmit(false)
-    if (host === undefined) throw unavailable(`${peer.node_id} is not there`)
+    if (host === undefined) throw unavailable(`${peer.node_id} is offline`)
     const done = await work(host).then(
       (answer) => ({ answer }),
       (cause: unknown) => ({ refusal: failureOf(cause) }),

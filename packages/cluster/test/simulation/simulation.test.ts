@@ -39,10 +39,10 @@ const wanted = [
   ],
   ...["a node crashes", "a node has left", "a node is away for long", "a node is cut off"],
   ...["a node joins", "a node leaves at once", "news are late", "put: BlobCapacityExceeded"],
-  ...["put: BlobTooFewNodes", "put: BlobShardsFailed", "put: stored", "put: was there"],
+  ...["put: BlobTooFewNodes", "put: BlobShardsFailed", "put: stored", "put: exists"],
   ...["a rotten copy is found by the scrub", "get: BlobNotFound", "get: right"],
   ...["a node is back with an old disk", "two nodes are cut off", "two nodes join at once"],
-  ...["a node is alone at first", "what nobody was promised rots"],
+  ...["a node is alone at first", "unacknowledged data rots"],
 ]
 
 /** Seeds that once lost data, or never became idle. */
@@ -117,7 +117,7 @@ describe("the simulation", () => {
       `detects a plain cluster that ${mistake}`,
       async () => {
         const is_found = await isFound(plain_play(naive(mistake)))
-        assert(is_found, `nobody found out in ${wrong_runs} lives`)
+        assert(is_found, `an undetected fault in ${wrong_runs} lives`)
       },
       timeout_ms,
     )
@@ -168,7 +168,7 @@ describe("the simulation detects a cluster that", () => {
       what,
       async () => {
         const is_found = await isFound({ ...real_play, make: withFalseReport(report) })
-        assert(is_found, `nobody found out in ${wrong_runs} lives`)
+        assert(is_found, `an undetected fault in ${wrong_runs} lives`)
       },
       timeout_ms,
     )

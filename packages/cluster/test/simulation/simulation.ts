@@ -134,7 +134,7 @@ const rest = async (scene: Scene, calm_minutes_max: number) => {
     const staying = bound.map((node_id) => heldBy(scene.cluster, scene.model, node_id))
     const left = [...deviationsOf(scene.cluster, scene.model), ...staying]
     if (left.length === 0) return minutes
-    world.check(minutes < calm_minutes_max, `still not at rest: ${left.slice(0, 3).join("; ")}`)
+    world.check(minutes < calm_minutes_max, `still not idle: ${left.slice(0, 3).join("; ")}`)
   }
 }
 

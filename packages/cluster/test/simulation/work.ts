@@ -52,8 +52,7 @@ const corruptUnacknowledged = ({ cluster: { world, nodes } }: Scene, known: Know
   const { id, name } = known.content
   if (isDue(known) || known.puts.some(({ is_over }) => !is_over)) return
   const holding = nodes.filter((node) => readDisks([node]).of(id).length > 0)
-  if (holding.length === 0 || !world.happens("what nobody was promised rots", corruption_chance))
-    return
+  if (holding.length === 0 || !world.happens("unacknowledged data rots", corruption_chance)) return
   for (const node of holding) {
     if (world.random.next() < 0.5) continue
     node.disk().corrupt(id)
@@ -89,7 +88,7 @@ export const put = async (scene: Scene, known: Known, node: SimulatedNode, softw
   // The metadata has the latest copy's time, which may be that of a concurrent put.
   const expected_at = answer.created ? put_at : at
   checkPut(cluster, content, { put_at: expected_at, took_ms: world.ms() - began_ms, durable_on })
-  world.count(answer.created ? "put: stored" : "put: was there")
+  world.count(answer.created ? "put: stored" : "put: exists")
   world.note(`put ${content.name} at ${node.node_id}: ${answer.created ? "stored" : "was there"}`)
   world.check(answer.id === content.id, `${content.name} was stored as ${answer.id}`)
   checkNow(cluster, model)

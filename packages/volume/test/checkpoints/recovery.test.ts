@@ -284,7 +284,7 @@ describe("rot in the log", () => {
 })
 
 describe("a write that lands on the start of a file", () => {
-  it("costs what was there, and nothing else in the file", async () => {
+  it("loses the overwritten data, and nothing else in the file", async () => {
     const dir = freshFolder()
     const engine = await opened(dir)
     await putEach(engine, upTo(6))
@@ -307,7 +307,7 @@ describe("a recycled file", () => {
     writeFileSync(path, bytes)
   }
 
-  it("exposes none of its old contents, though the bytes are still there", async () => {
+  it("exposes none of its old contents, although the bytes still exist", async () => {
     const dir = await killed(100)
     const [path = ""] = logPaths(dir)
     const held = batchesIn(dir).filter((batch) => batch.path === path).length

@@ -1,4 +1,4 @@
-/** What a cluster does to a volume during a life: copies arrive, and some are released. */
+/** A cluster's effects on a volume during a life: copies arrive, and some are released. */
 import assert from "node:assert/strict"
 import type { PutResult } from "#actors/blob-storage/ports/engine.ts"
 import { faultOf } from "#actors/blob-storage/ports/fault.ts"

@@ -106,7 +106,7 @@ const checkTold = async (life: Life, stored: ReadonlyArray<Entry>) => {
   const touched = facts
     .filter(({ kind, id }) => (kind === "quarantined" || kind === "lost") && ids.has(id))
     .map(({ id }) => id)
-  assert.deepEqual(touched.sort(), gone.sort(), "a blob is gone without a word")
+  assert.deepEqual(touched.sort(), gone.sort(), "a blob disappeared silently")
 }
 
 /** Informs the model of the blobs that a misdirected write affects, at both positions. */

@@ -20,7 +20,7 @@ export interface Life {
   readonly model: Model
   /** The next timestamp, in Unix nanoseconds. It may stand still, and sometimes goes back. */
   readonly at: () => bigint
-  /** Legitimate refusals of changes in this life, besides those of the port's rules. */
+  /** Legitimate refusals of changes in this life, in addition to those of the port's rules. */
   readonly excuses: ReadonlySet<BlobFault["_tag"]>
   /** Whether files were damaged, so that facts may be missing. */
   readonly isDamaged: () => boolean

@@ -165,13 +165,13 @@ const makeRecorded = () => {
           may_lack ? follows > 0 : follows === 1,
           `fact ${fact.cursor} after ${before?.cursor}`,
         )
-        assert(before === undefined || fact.at > before.at, "time stands still in the journal")
+        assert(before === undefined || fact.at > before.at, "time does not advance in the journal")
         checkFact(fact)
         facts.push(fact)
         by_cursor.set(fact.cursor, fact)
       }
     },
-    /** What is stored after all facts. Throws if a fact contradicts an earlier one. */
+    /** The stored blobs after all facts. Throws if a fact contradicts an earlier one. */
     stored: (isSuspect: (id: BlobId) => boolean): ReadonlySet<BlobId> => {
       const ids = new Set<BlobId>()
       for (const { kind, id, cursor } of facts) {

@@ -111,7 +111,7 @@ const segment_bytes = 128 * kib
 const small_bytes = 12 * kib
 const blobs = 600
 
-/** What a trapped volume can free for a checkpoint. */
+/** The space that a trapped volume can free for a checkpoint. */
 const ways = ["spare log files", "empty files of extents"] as const
 type Way = (typeof ways)[number]
 

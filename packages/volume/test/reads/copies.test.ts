@@ -33,7 +33,7 @@ nodeEngineContract("a volume as a node's engine", (limits) =>
   opened(freshFolder(), { ...limits, clock }),
 )
 
-/** What is compared before a volume is closed and after it is opened again. */
+/** The results that are compared before a volume is closed and after it is opened again. */
 const allOf = async (engine: NodeEngine) => {
   const { copies } = await engine.copies("", "", 1000)
   const held = copies.filter(({ kind }) => kind !== "tombstone")

@@ -31,7 +31,7 @@ it("does not keep the memory that Node shared between a table and other reads", 
     const before = await liveBytes()
     for (const id of ids) {
       assert.equal((await readAll(volume, id)).length, size)
-      // What else the process reads in the meantime: the next table is in another slab.
+      // A table that the process reads in the meantime: the next table is in another slab.
       for (let used = 0; used < slab_bytes; used += 8 * kib) Buffer.allocUnsafe(8 * kib)
     }
     expect((await liveBytes()) - before).toBeLessThan((blobs * slab_bytes) / 4)

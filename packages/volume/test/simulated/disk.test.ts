@@ -92,7 +92,7 @@ describe("bytes on the simulated disk", () => {
       for (const some of ["1111", "2111", "2211", "2221"]) assert(found.has(some), `${end} ${some}`)
     }
   })
-  it("of a failed sync may never be durable, whatever is synced later", async () => {
+  it("of a failed sync may never become durable, even after later syncs", async () => {
     const found = await afterwards("power", async (simulated, file) => {
       await file.write([fresh], 0)
       simulated.plan(1, { kind: "error" })

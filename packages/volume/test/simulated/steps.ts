@@ -31,13 +31,13 @@ export interface Step {
   readonly act: (fault?: Fault) => Error | undefined
   /** Does any part of it, possibly none or all: the process ended during it. */
   readonly part: () => void
-  /** What an error leaves of it, if that is not a part. */
+  /** Applies the effect of an error, if that is not a part. */
   readonly fail?: () => void
 }
 
 interface Pending {
   readonly end: () => void
-  /** What it leaves if the process ends meanwhile. */
+  /** Applies the effect if the process ends meanwhile. */
   readonly leave: () => void
 }
 

@@ -96,7 +96,7 @@ describe("compaction", () => {
       await acknowledgeAll(volume)
       await compactAll(volume)
       assert(used > 5, `${used} files`)
-      // Besides one with a blob, and the one that the blob was moved from.
+      // In addition to one with a blob, and the one that the blob was moved from.
       await vi.waitFor(() => assert(files() <= 2, `${files()} of ${used} files`))
     }, options)
   })

@@ -223,7 +223,7 @@ describe("extent files", () => {
     })
   })
 
-  it("hold only the bytes that arrived, whatever maximum was announced", async () => {
+  it("hold only the bytes that arrived, regardless of the announced maximum", async () => {
     await withVolume(async (volume) => {
       const upload = volume.engine.upload(order, 1900 * kib)
       await upload.write(noise(1, 900 * kib))

@@ -6,7 +6,7 @@ import { it } from "vitest"
 import { noise } from "../../../../test/contract/blob-storage/engine-bytes.ts"
 import { hashHex } from "../../writes/puts.ts"
 
-it("is that of all parts in order, whatever was hashed before", () => {
+it("is that of all parts in order, regardless of earlier hashes", () => {
   const lengths = fc.array(fc.oneof(fc.nat(300), fc.nat(90_000), fc.constant(65_280)), {
     maxLength: 5,
   })

@@ -164,7 +164,7 @@ describe("small copies that are sent at once", () => {
     assert.deepEqual(operationsOf(asked), Array(5).fill(replicate))
   })
 
-  it("leave out one that is large, or not as long as it is told", async () => {
+  it("leave out a large one, and one that differs from its announced length", async () => {
     const { asked, send } = await watched()
     const bytes = noise(1, 100)
     const codes = [send(noise(2, 65_537)), send(bytes, { size: 99 }), send(noise(3, 10))]
@@ -173,7 +173,7 @@ describe("small copies that are sent at once", () => {
     assert.deepEqual(sent, [replicate, replicate, replicate_many])
   })
 
-  it("are all told where the connection is lost, or no answer comes", async () => {
+  it("all fail if the connection is lost or no response arrives", async () => {
     const { store, finishing, let_go } = held()
     const { send, door } = await watched(store)
     const late = copies(3, 10).map((bytes) => codeOf(send(bytes, {}, 100)))

@@ -123,7 +123,7 @@ describe("the endpoint for other nodes", () => {
     })
   }
 
-  it("lets nobody in without a secret of its own, not even who has none either", async () => {
+  it("rejects callers without its own secret, even if it has none itself", async () => {
     const { address } = await opened({ secret: "" })
     const asked = called({ secret: "" }).call(address, 1, {}, [], 2000)
     await assert.rejects(asked, { code: "UNAUTHENTICATED" })
@@ -168,7 +168,7 @@ describe("the endpoint for other nodes", () => {
     })
   }
 
-  it("tells no stranger which versions it speaks", async () => {
+  it("does not reveal its versions to strangers", async () => {
     const { port } = await opened()
     const turns = [plain, upgraded("Bearer abc")]
     assert.doesNotMatch(await spoken(port, () => turns.shift()), /x-almanac-link/i)

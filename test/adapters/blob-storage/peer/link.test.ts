@@ -105,7 +105,7 @@ describe("a link between nodes", () => {
     await assert.rejects(link.call(1, 2, undefined, 1000), { code: "INTERNAL", message: "broken" })
   })
 
-  it("gives up at the deadline, and tells the other side", async () => {
+  it("times out at the deadline, and notifies the other side", async () => {
     const { promise: told, resolve: tell } = Promise.withResolvers<void>()
     const { link } = await linked(async ({ operation, json }, signal) => {
       if (operation === 2) return { json }
@@ -177,7 +177,7 @@ describe("a link between nodes", () => {
   it("cuts off a side that sends what is no frame, or more than its window", async () => {
     const { sockets, link } = await linked(echo)
     await link.call(1, {}, undefined, 1000)
-    sockets[0]?.write(Buffer.from("GET / HTTP/1.1\r\nHost: nobody\r\n\r\n"))
+    sockets[0]?.write(Buffer.from("GET / HTTP/1.1\r\nHost: unknown\r\n\r\n"))
     assert.ok(isPeerFailure(await link.closed))
 
     const other = await linked(async () => new Promise(() => undefined))
@@ -262,7 +262,7 @@ describe("frames", () => {
     assert.ok(second.equals(frames[1]?.payload ?? new Uint8Array(0)))
   })
 
-  it("that are all that a side says leave before the loop goes on, with those beside", async () => {
+  it("of one turn are sent together before the event loop continues", async () => {
     const read = frameReader()
     const came: Array<Frame> = []
     const socket = new Duplex({

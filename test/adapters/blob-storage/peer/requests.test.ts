@@ -147,7 +147,7 @@ describe("what is known of blobs", () => {
 })
 
 describe("a copy that takes over a later put's time", () => {
-  it("is told as it is then, and nothing where there is none", async () => {
+  it("is returned in its new state; a missing copy returns nothing", async () => {
     const local = memoryEngine()
     const { peers, peer } = await linked(local)
     const bytes = noise(1, 1000)
@@ -164,7 +164,7 @@ describe("a copy that takes over a later put's time", () => {
     assert.equal(await peers.renew(peer, order.id, order.created_at + 3n, 5000), undefined)
   })
 
-  it("is waited for as long as whoever asks says", async () => {
+  it("is awaited until the caller's deadline", async () => {
     const { peers, peer } = await linked(engineWith({ renew: () => new Promise(() => {}) }))
     const asked = peers.renew(peer, orderOf(noise(1, 10)).id, 5n, 20)
     await assert.rejects(asked, /did not respond within 20 ms/)
@@ -185,7 +185,7 @@ describe("what a node keeps", () => {
 })
 
 describe("a node's ring", () => {
-  it("is told by its version", async () => {
+  it("is returned by version", async () => {
     const { peers, peer } = await linked()
     assert.equal(await peers.ringVersion(peer), known_ring)
   })
@@ -229,7 +229,7 @@ describe("a node's refusal", () => {
     assert.equal((await peers.send(peer, newer, [bytes], "put", 5000)).created, true)
   })
 
-  it("is UNAVAILABLE while its store is not open, and where nobody listens", async () => {
+  it("is UNAVAILABLE while its store is not open, and if no process listens", async () => {
     const { peers, peer } = await linked(memoryEngine(), false)
     assert.equal(await codeOf(peers.copiesOf(peer, [id])), "UNAVAILABLE")
     const nobody = { node_id: "node-9", address: "127.0.0.1:1" }

@@ -103,7 +103,7 @@ describe("a copy that is sent", () => {
     assert.equal(await codeOf(peers.send(peer, order, [bytes], "put", 5000)), "OK")
   })
 
-  it("is never finished with more bytes or fewer, whatever its store says", async () => {
+  it("is never finished with too many or too few bytes, regardless of its store", async () => {
     const bytes = noise(1, 1000)
     const order = orderOf(bytes)
     const { checksum, id, size, policy, created_at, shard } = order
@@ -214,7 +214,7 @@ describe("a copy that is sent", () => {
     assert.equal(await codeOf(late), "DEADLINE_EXCEEDED")
   })
 
-  it("is taken back only if it came with that put", async () => {
+  it("is rolled back only if that put sent it", async () => {
     const local = memoryEngine()
     const { peers, peer } = await linked(local)
     const bytes = noise(1, 10)

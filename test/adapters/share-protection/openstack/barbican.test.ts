@@ -33,7 +33,7 @@ describe("Barbican", () => {
     }),
   )
 
-  it.effect("that is down is told apart from a trust that is", () =>
+  it.effect("distinguishes its own outage from a trust that is denied", () =>
     Effect.gen(function* () {
       const { cloud, vault } = yield* opened
       cloud.answers[`GET ${payload}`] = () => ({ status: 503, body: "<html>" })

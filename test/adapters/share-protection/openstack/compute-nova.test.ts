@@ -64,7 +64,7 @@ describe("machines of Nova", () => {
     ),
   )
 
-  it.live("are asked for as the settings say, and told who they are", () =>
+  it.live("are requested by the settings, and receive their identity", () =>
     Effect.gen(function* () {
       const networks = ["net-1", "net-2"]
       const more = { networks, security_groups: ["workers"], key_name: "operators" }
@@ -143,7 +143,7 @@ describe("machines of Nova", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("are no use when Nova could not make them, and can be let go", () =>
+  it.live("are unusable if Nova could not create them, and can be released", () =>
     Effect.gen(function* () {
       const { cloud, compute } = yield* placed()
       const boot = asked()

@@ -112,7 +112,7 @@ describe("Manila", () => {
     }),
   )
 
-  it.effect("makes a snapshot anew that an earlier attempt could not", () =>
+  it.effect("creates a snapshot again if an earlier attempt failed", () =>
     Effect.gen(function* () {
       const { cloud, shares } = yield* opened()
       cloud.answers[`GET ${v2}/snapshots/detail`] = () => ({
@@ -142,7 +142,7 @@ describe("Manila", () => {
     }),
   )
 
-  it.effect("whose snapshot fails, or takes for ever, fails the job for another try", () =>
+  it.effect("fails the job for a retry if its snapshot fails or times out", () =>
     Effect.gen(function* () {
       const { cloud, shares } = yield* opened({ deadline_seconds: 30 })
       let status = "error"
@@ -171,7 +171,7 @@ describe("Manila", () => {
     }),
   )
 
-  it.effect("is made a share of where the snapshot cannot be read, and takes back both", () =>
+  it.effect("copies a snapshot that cannot be mounted to a share, and deletes both", () =>
     Effect.gen(function* () {
       const { cloud, shares } = yield* opened()
       const copy = share({ id: v7(), name, mount_snapshot_support: false })

@@ -49,7 +49,7 @@ describe("what restic's codes mean", () => {
     ),
   )
 
-  it.live("3 is a snapshot without what could not be read, where one is told", () =>
+  it.live("3 is a snapshot without unreadable files, if there is one", () =>
     withScript([says(summary), "exit 3"], () =>
       Effect.gen(function* () {
         assert.deepEqual(yield* backUp(), {
@@ -118,7 +118,7 @@ describe("restic that asks again and again", () => {
     )
   }
 
-  it.live("is stopped where the bucket is not there", () =>
+  it.live("is stopped if the bucket is missing", () =>
     withScript(retries("Stat(<config/>)", "Stat: The specified bucket does not exist."), () =>
       Effect.gen(function* () {
         const failure = yield* Effect.flip(snapshots)
@@ -172,7 +172,7 @@ describe("restic that asks again and again", () => {
   )
 })
 
-describe("what is told of a failure", () => {
+describe("the message of a failure", () => {
   it.live("has no secret in it, one line, and an end", () =>
     withScript(
       exitError(

@@ -156,7 +156,7 @@ describeWithRestic("a restore in place by restic", () => {
     ),
   )
 
-  it.live("tells nobody the tag in which the patterns are", () =>
+  it.live("hides the tag that holds the patterns", () =>
     withRepository((engine) =>
       Effect.gen(function* () {
         const path = yield* folderOf(live)
@@ -177,7 +177,7 @@ describeWithRestic("a restore in place by restic", () => {
       ["/new.txt", "/x.tmp"],
     ],
     [
-      "of a policy keeps what restic was told to exclude",
+      "of a policy keeps the excluded files of restic",
       ["--tag=policy=p", "--exclude=%/**/*.tmp", "."],
       "",
       ["/new.txt"],

@@ -106,7 +106,7 @@ describeWithRestic("restic outside", () => {
     })
 
     shared("its end", (it) => {
-      it.effect("comes soon after ours, whatever ended us", () =>
+      it.effect("follows soon after ours, even after SIGKILL", () =>
         withRepository((engine, repository, folder) =>
           Effect.gen(function* () {
             const slow = yield* slowed(repository, /\/data\//)

@@ -107,7 +107,7 @@ describeWithRestic("a restore in place of a partial backup by restic", () => {
   )
 
   test(
-    "leaves it alone in a subtree, and beside what patterns kept out",
+    "keeps it in a subtree, and next to excluded files",
     Effect.gen(function* () {
       const { after } = yield* restored({ sub_path: "/docs", exclude_patterns: ["e.*"] })
       assert.deepEqual(after, without())
@@ -115,7 +115,7 @@ describeWithRestic("a restore in place of a partial backup by restic", () => {
   )
 
   test(
-    "deletes nothing where nobody knows what could not be read",
+    "deletes nothing if the unreadable files are unknown",
     Effect.gen(function* () {
       const { deleted, after } = yield* restored({ unread: ["/"] })
       assert.deepEqual(deleted, [])

@@ -34,7 +34,7 @@ describe("a preflight over S3", () => {
     }),
   )
 
-  it.live("tells in words what does not answer", () =>
+  it.live("names the part that does not respond", () =>
     Effect.gen(function* () {
       const { bucket } = yield* s3Fake()
       const at = (endpoint: string) => failing({ ...bucket, endpoint })
@@ -102,7 +102,7 @@ describe("a preflight over S3", () => {
     }),
   )
 
-  it.live("tells a server that is not S3", () =>
+  it.live("detects a server that is not S3", () =>
     Effect.gen(function* () {
       const { bucket } = yield* s3Fake({
         instead: (_asked, response) => {
@@ -159,7 +159,7 @@ describe("a preflight over S3", () => {
     }),
   )
 
-  it.live("tells a service that fails from a lock that holds", () =>
+  it.live("distinguishes a failing service from an object lock", () =>
     Effect.gen(function* () {
       const { bucket, asked } = yield* s3Fake({
         instead: (one, response) => {
@@ -247,7 +247,7 @@ describe("rules that let objects expire", () => {
   }
 
   for (const [what, text] of taken) {
-    it.live(`may be there: one ${what}`, () =>
+    it.live(`is permitted: one ${what}`, () =>
       Effect.gen(function* () {
         const { bucket } = yield* s3Fake({ instead: saying("lifecycle", text) })
         const { preflight } = yield* buckets

@@ -53,7 +53,7 @@ describe("a request to S3", () => {
     }),
   )
 
-  it.live("is broken off when nobody waits any more", () =>
+  it.live("is aborted when its caller is interrupted", () =>
     Effect.gen(function* () {
       const [came, closed] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const { bucket } = yield* s3Fake({

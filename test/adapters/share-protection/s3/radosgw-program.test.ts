@@ -45,7 +45,7 @@ describe.runIf(process.platform === "linux")("a program of radosgw's", () => {
     }),
   )
 
-  it.live("ends with its scope, whatever it does with signals", () =>
+  it.live("ends with its scope, even if it ignores signals", () =>
     Effect.gen(function* () {
       const stubborn = shell("trap '' TERM; sleep 61 & echo ready; while :; do sleep 60; done")
       const given = yield* programs

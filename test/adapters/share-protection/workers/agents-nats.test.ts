@@ -36,7 +36,7 @@ describeNats("agents over NATS", (it) => {
     ),
   )
 
-  it.effect("says at once that nobody listens", () =>
+  it.effect("fails at once if no agent listens", () =>
     Effect.gen(function* () {
       const patient = yield* end(3600)
       const failure = yield* Effect.flip(patient.offer(worker_id, order))

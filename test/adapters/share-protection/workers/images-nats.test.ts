@@ -30,8 +30,8 @@ const conductor = Effect.fnUntraced(function* (
   yield* Effect.promise(() => connection.flush())
 })
 
-describeNats("images of whoever conducts", (it) => {
-  it.effect("are found by name, and what is none is told from what cannot be asked", () =>
+describeNats("images of the conductor", (it) => {
+  it.effect("are found by name, and an unknown one is distinguished from an outage", () =>
     Effect.gen(function* () {
       yield* conductor((name) =>
         name === "down"
@@ -46,7 +46,7 @@ describeNats("images of whoever conducts", (it) => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("wait a moment for a conductor that is just elected, and not for ever", () =>
+  it.effect("wait briefly for a newly elected conductor, but not indefinitely", () =>
     Effect.gen(function* () {
       const { image } = yield* asker
       const ended = yield* Scope.make()
@@ -62,7 +62,7 @@ describeNats("images of whoever conducts", (it) => {
     }).pipe(Effect.scoped, Effect.timeout("30 seconds")),
   )
 
-  it.effect("are not told to what is no question, and not taken from what is no answer", () =>
+  it.effect("are not sent for a malformed request, nor read from a malformed reply", () =>
     Effect.gen(function* () {
       const connection = yield* connected
       let asked = 0

@@ -174,7 +174,7 @@ describeNats("a worker's user", (it) => {
     }).pipe(Effect.scoped, Effect.timeout(soon_ms)),
   )
 
-  it.effect("is nobody without its key, whose seed is in no file", () =>
+  it.effect("cannot sign in without its key, and no file contains the key's seed", () =>
     Effect.gen(function* () {
       const { keys } = yield* entered(one)
       const { servers } = yield* NatsServer
