@@ -139,7 +139,7 @@ describe("the rows of a mirror", () => {
       'import { parentPort } from "node:worker_threads"\n' +
       'import { appendFileSync } from "node:fs"\n' +
       `const report = (text) => appendFileSync("${folder}/asked", text + "\\n")\n` +
-      'parentPort.on("message", (message) => tell(JSON.stringify(message)))\n'
+      'parentPort.on("message", (message) => report(JSON.stringify(message)))\n'
     writeFileSync(program, `${spy}await import("${thread.href}")\n`)
     const { slowly } = await start({ thread: { program: pathToFileURL(program) } })
     const asked = () => readFileSync(join(folder, "asked"), "utf8").trim().split("\n").length

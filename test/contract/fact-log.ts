@@ -53,7 +53,7 @@ export interface Kind<F extends Fact, Command, Event extends Placed, State> {
       { readonly aggregate: string; readonly data: Schema.ConstraintCodec<unknown, unknown> }
     >
   >
-  /** The only published type: its subject for fact 1, and its data besides node_id. */
+  /** The only published type: its subject for fact 1, and its data in addition to node_id. */
   readonly told: {
     readonly type: string
     readonly subject: string
@@ -90,7 +90,7 @@ const aggregate = <F extends Fact, Command, Event extends Placed, State>({
     facts(ended(0))
       .when(recording(1, [2, 3, 7]))
       .thenEvents(ended(1), ended(2), ended(3, 7)))
-  it("begins where a spool begins, whatever its first cursor", () =>
+  it("begins where a spool begins, with any first cursor", () =>
     facts()
       .when(recording(0, [1_000_001]))
       .thenEvents(ended(0, 1_000_001)))

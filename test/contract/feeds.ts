@@ -31,7 +31,7 @@ export const told = (
   answer: FetchedValues | Unchanged,
 ): ReadonlyArray<readonly [string, number]> =>
   answer === "unchanged"
-    ? assert.fail("nothing was told")
+    ? assert.fail("no values arrived")
     : Array.from(answer.days, (day, n) => [dateOf(day), answer.values[n] ?? Number.NaN] as const)
 
 /** Checks that the fetch fails with a readable message. */
@@ -53,7 +53,7 @@ export const feedsContract = (test: Test) => {
 }
 
 const valuesContract = (test: Test) => {
-  test("tells values in the order of their days, without those that are missing", (place) =>
+  test("returns values in the order of their days, without missing ones", (place) =>
     Effect.gen(function* () {
       const { fetch } = yield* Feeds
       yield* place.publish([
@@ -72,7 +72,7 @@ const valuesContract = (test: Test) => {
       ])
     }))
 
-  test("tells from a day on, and nothing where nothing is later", (place) =>
+  test("returns values from a day on, and none if there are no later ones", (place) =>
     Effect.gen(function* () {
       const { fetch } = yield* Feeds
       yield* place.publish([
@@ -98,7 +98,7 @@ const valuesContract = (test: Test) => {
       yield* refused(fetch(place.metric), /two values for 2024-01-02/)
     }))
 
-  test("tells everything again after it forgot, whatever was kept", (place) =>
+  test("returns everything again after a reset", (place) =>
     Effect.gen(function* () {
       const { fetch, reset } = yield* Feeds
       yield* place.publish([["2024-01-02", "1"]])
@@ -164,7 +164,7 @@ const faultsContract = (test: Test) => {
 }
 
 const pricesContract = (test: Test) => {
-  test("tells closes in the order of their days, at least a year of them", (place) =>
+  test("returns closes in the order of their days, at least a year of them", (place) =>
     Effect.gen(function* () {
       const { prices } = yield* Feeds
       yield* place.quote([

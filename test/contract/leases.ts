@@ -10,7 +10,7 @@ export interface Holder {
   readonly comeBack: () => void
 }
 
-/** Leases that nobody holds yet. */
+/** Leases without a holder. */
 export interface Place {
   readonly ttl_ms: number
   readonly holder: (id: string) => Effect.Effect<Holder, unknown, Scope.Scope>
@@ -37,7 +37,7 @@ const work = () => {
   const start = (who: string, fence: number) =>
     Effect.sync(() => {
       told.push(`${who} ${fence}`)
-      if (working.size > 0) told.push(`${who} beside ${[...working].join()}`)
+      if (working.size > 0) told.push(`${who} while ${[...working].join()}`)
       working.add(who)
     })
   const stop = (who: string) => Effect.sync(() => working.delete(who))
@@ -73,7 +73,7 @@ export const leasesContract = (test: Test) => {
       assert.deepEqual(told, ["one 1", "other 2"])
     }))
 
-  test("says who holds a lease to whoever asks, and that nobody does", (place) =>
+  test("reports the holder of a lease to every process, and a free lease as free", (place) =>
     Effect.gen(function* () {
       const { working, hold } = work()
       const one = yield* place.holder("one")
@@ -89,7 +89,7 @@ export const leasesContract = (test: Test) => {
       assert.isUndefined(yield* holderOf(other, "work"))
     }))
 
-  test("work that fails frees the lease and tells why; so does an election", (place) =>
+  test("failed work frees the lease and returns its error; so does an election", (place) =>
     Effect.gen(function* () {
       const { leases } = yield* place.holder("one")
       const { working, hold } = work()
@@ -204,7 +204,7 @@ export const leasesContract = (test: Test) => {
       yield* within(place.ttl_ms, () => working.has("second"))
     }))
 
-  test("leases of different names are held beside each other", (place) =>
+  test("leases of different names can be held at the same time", (place) =>
     Effect.gen(function* () {
       const { leases } = yield* place.holder("one")
       const both = leases.hold("first", Effect.succeed(1), (one) =>

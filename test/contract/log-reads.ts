@@ -137,7 +137,7 @@ export const reads = (test: Test) => {
 
 export const follows = (test: Test) => {
   test(
-    "who follows sees what is there, and then each commit as it is appended",
+    "a follower receives the existing commits, and then each new one",
     Effect.gen(function* () {
       const log = yield* Log
       yield* write(a, "old")

@@ -148,7 +148,7 @@ const rangeContract = (given: Given) => {
   }
 
   given(
-    "includes both ends, and nothing beside them",
+    "includes both ends, and nothing outside them",
     Effect.gen(function* () {
       const those = yield* searched({ start: 7, end: 15 })
       assert.deepEqual(those.text, naively(scene, { start: 7, end: 15 }, "ndjson").text)
@@ -203,7 +203,7 @@ const endsContract = (given: Given) => {
   )
 
   given(
-    "tells that it is healthy",
+    "reports that it is healthy",
     Effect.gen(function* () {
       const registry = yield* Registry
       yield* searched({ start: 1, end: 20 })

@@ -19,7 +19,7 @@ export const promises: Readonly<Record<string, Promised>> = {
     assert.match(spool.epoch, /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
   }),
 
-  "tells a fact as it was added, at once": Effect.fnUntraced(function* (spool) {
+  "returns a fact as it was added, at once": Effect.fnUntraced(function* (spool) {
     const failed = {
       ...searchFact(1),
       outcome: "failed" as const,
@@ -52,7 +52,7 @@ export const promises: Readonly<Record<string, Promised>> = {
     assert.lengthOf(yield* all(spool), 3)
   }),
 
-  "tells what is after a cursor, and no more than asked for": Effect.fnUntraced(function* (spool) {
+  "returns facts after a cursor, up to the limit": Effect.fnUntraced(function* (spool) {
     yield* addAll(spool, 1, 2, 3, 4)
     const [, second] = yield* all(spool)
     assert.deepEqual(

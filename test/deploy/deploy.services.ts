@@ -125,7 +125,7 @@ describeWithServer("the processes of the compose file", () => {
     other.close()
   })
 
-  it("tell Prometheus who leads, and that nobody does so twice", async () => {
+  it("show Prometheus the leader, and never two of them", async () => {
     const text = async (name: string) => {
       const asked = client(name)
       const { status, body } = await asked.ask("GET", "/metrics")

@@ -137,7 +137,7 @@ describe("compose.yaml", () => {
     )
   })
 
-  it("tells the proxy every gateway and node, and Prometheus every process", () => {
+  it("lists every gateway and node for the proxy, and every process for Prometheus", () => {
     const ours = Object.entries(services).flatMap(([name, { environment }]) =>
       environment?.ALMANAC_ROLES === undefined ? [] : [name],
     )
@@ -286,7 +286,7 @@ describe("the manifests of Kubernetes", () => {
     })
   }
 
-  it("let nobody in who is not named", () => {
+  it("admit only named callers", () => {
     const [closed] = of("NetworkPolicy")
     expect(closed?.spec).toEqual({
       podSelector: { matchLabels: { part: "almanac" } },
@@ -321,7 +321,7 @@ describe("the Dockerfile", () => {
     expect(ignored).toEqual(expect.arrayContaining([".git", "data", "node_modules", "deploy"]))
   })
 
-  it("ends as a user of its own, who is told to stop as the program expects it", () => {
+  it("runs as its own user, and stops with the signal that the program handles", () => {
     expect(final).toContain("USER 10001:10001")
     // With --create-home, the data folder would contain shell files.
     assert.include(text, "groupadd --gid 10001 almanac && useradd --uid 10001 --gid 10001")
@@ -351,7 +351,7 @@ describe("the Dockerfile", () => {
     return cleanUp()
   })
 
-  it("has a health check that tells a process that lives from one that does not", async () => {
+  it("has a health check that distinguishes a live process from a dead one", async () => {
     const [, ...args] = json("HEALTHCHECK")
     const check = async (status: number | undefined) => {
       const server = createServer((request, response) => {

@@ -55,7 +55,7 @@ const documents = readTree().filter(
   ({ path }) => /\.md$/.test(path) && !/^docs\/decisions\/|^CHANGELOG/.test(path),
 )
 
-/** What follows `start` up to the end of its command, in blocks and in code spans. */
+/** The text after `start` up to the end of its command, in blocks and in code spans. */
 const mentions = (start: RegExp): ReadonlyArray<Mention> =>
   documents.flatMap(({ path, text }) => {
     const lines = text.replaceAll(/\\\n\s*/g, "").split("\n")

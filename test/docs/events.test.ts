@@ -53,7 +53,7 @@ describe("docs/events.md", () => {
 describe("docs/events.schema.json", () => {
   it("is only ever added to, and has all there is", async () => {
     assert.isTrue(existsSync(golden))
-    // First check for breaking changes, which must never be written, whatever flag is set.
+    // First check for breaking changes, which must never be written, even with the update flag.
     expect(broken(JSON.parse(readFileSync(golden, "utf8")), now)).toEqual([])
     await expect(formatted(now)).toMatchFileSnapshot(`../../${golden}`)
   })

@@ -43,7 +43,7 @@ const nounOf = (id: string) => id.split(".").at(-1)
 /** The state before creation is the start of the diagram. */
 const isAbsent = (node: AnyStateNode) => node.key === "absent"
 
-/** A region has no meaning besides its states. */
+/** A region has no meaning in addition to its states. */
 const isRegion = (node: AnyStateNode) => node.parent?.type === "parallel"
 
 export const nodesOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>

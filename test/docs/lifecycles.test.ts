@@ -13,13 +13,13 @@ const machines = await charts()
 const events = eventWords()
 
 describe(page, () => {
-  it("tells each chart as it is", async () => {
+  it("describes each chart accurately", async () => {
     const [before] = readFileSync(page, "utf8").split(begin)
     const made = [before, begin, "\n\n", chartsSection(machines, chart_descriptions)].join("")
     await expect(made).toMatchFileSnapshot(`../../${page}`)
   })
 
-  it("tells every chart that there is, and no other", () => {
+  it("describes every chart, and no other", () => {
     assert.deepEqual(Object.keys(chart_descriptions).toSorted(), [...machines.keys()].toSorted())
     assert.isAbove(machines.size, 15)
   })

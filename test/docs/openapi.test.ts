@@ -24,7 +24,7 @@ const isExempt = (rule: string, pointer = "") => {
   return exempt[rule]?.includes(path.replaceAll("~1", "/").replaceAll("~0", "~")) ?? false
 }
 
-/** Document 2 §4: each operation, with its success status and its errors besides 400 to 403. */
+/** Document 2 §4: each operation, its success status and its errors in addition to 400 to 403. */
 const operations = `
   GET /v1/ 200
   GET /v1/service_info 200

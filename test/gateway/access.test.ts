@@ -112,7 +112,7 @@ describe("an endpoint that names a rule", () => {
     expect(await status("/v1/ruled/tenant", as("stranger"))).toBe(403)
   })
 
-  it("is told in the API's document", () => {
+  it("appears in the API's document", () => {
     const { paths, components } = OpenApi.fromApi(documented([Api]))
     const expected = [{ keystone: [] }, { bearer: [] }]
     expect(paths["/v1/ruled/tenant"]?.get?.security).toEqual(expected)
@@ -162,7 +162,7 @@ describe("a rule's credentials", () => {
     expect(may("project_id:%(project_id)s or domain_id:%(domain_id)s", bare)).toBe(false)
   })
 
-  it("without any rules let nobody in", () => {
+  it("without any rules are always rejected", () => {
     const none = Effect.runSync(PolicyRules)
     expect(mayUse({ rule: "default" }, caller, none)).toBe(false)
     expect(mayUse({ rule: "" }, caller, none)).toBe(false)

@@ -136,7 +136,7 @@ describe.each(bases)("below %s", (base) => {
     expect((await served.fetch(`${base}/locked`, { headers: as("admin") })).status).toBe(200)
   })
 
-  it("while nobody can tell who calls it is 503, never 401", async () => {
+  it("while the identity provider is unreachable is 503, never 401", async () => {
     await expectEnvelope(base, 503, await served.fetch(base, { headers: as("outage") }))
   })
 

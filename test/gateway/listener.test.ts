@@ -69,7 +69,7 @@ describe("TLS with client certificates", () => {
     expect([status, JSON.parse(body).actor]).toEqual([200, "reader"])
   })
 
-  it("connections beyond the limit are told so over TLS too", async () => {
+  it("connections beyond the limit receive their response over TLS too", async () => {
     const tls = { cert: at("server.pem"), key: at("server.key") }
     const settings = { tls, api: { max_connections: 1 } }
     const full = await startHttp([probe("blob-storage", "/v1/blobs")], { settings })
@@ -230,7 +230,7 @@ describe("more connections than the listener takes", () => {
     await served.stop()
   })
 
-  it("are told to come again, in the words of what they asked for", async () => {
+  it("are asked to retry, in the format of their request", async () => {
     const before = await refused()
     const answer = await served.fetch("/v1/blobs", { headers: as("reader") })
     expect([answer.status, (await answer.json()).code]).toEqual([503, "UNAVAILABLE"])
@@ -335,7 +335,7 @@ describe("stopping", () => {
     await expect(served.fetch("/none")).rejects.toThrow()
   })
 
-  it("drains no longer when it is told to stop again", async () => {
+  it("stops draining at a second signal", async () => {
     const { served, stop } = await start({ bytes: 0, ended: 0 })
     const before = process.listeners("SIGTERM")
     const draining = Effect.runPromise(served.drain(600))

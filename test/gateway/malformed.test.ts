@@ -248,7 +248,7 @@ describe("slow and vanishing clients", () => {
   })
 
   it.each(["/slow?ms=60000", "/events"])(
-    "when the client vanishes, the handler of %s is told",
+    "when the client vanishes, the handler of %s is interrupted",
     async (path) => {
       const before = counts.ended
       const socket = connect(Number(new URL(served.url).port), "127.0.0.1")

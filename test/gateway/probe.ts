@@ -32,7 +32,7 @@ const seen = Effect.map(RequestContext, ({ caller, request_id, correlation_id, c
   command_id,
 }))
 
-/** What a probe counts in addition to its responses. */
+/** A probe's counters in addition to its responses. */
 export interface Counts {
   bytes: number
   ended: number

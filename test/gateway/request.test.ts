@@ -25,7 +25,7 @@ const command = (headers: Readonly<Record<string, string>>, path = "/v1/blobs/co
 const idOf = async (answer: Response): Promise<string> => (await answer.json()).command_id
 
 describe("ids", () => {
-  it("the request id is fresh, whatever the caller sends", async () => {
+  it("the request id is fresh, regardless of the caller's headers", async () => {
     const ids = new Set<string | null>()
     for (let n = 0; n < 1000; n++) {
       const answer = await served.fetch("/none", { headers: { "x-request-id": "mine" } })
@@ -128,7 +128,7 @@ describe("X-Almanac-Position", () => {
 })
 
 describe("the rate limit", () => {
-  it("answers 429 with Retry-After when a caller's bucket is empty, to nobody else", async () => {
+  it("returns 429 with Retry-After only to the caller whose bucket is empty", async () => {
     settings = settingsWith({ api: { rate_limit_per_second: 1, rate_limit_burst: 2 } })
     const answers = []
     for (let n = 0; n < 3; n++)

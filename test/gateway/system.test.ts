@@ -153,7 +153,7 @@ describe("health", () => {
   })
 })
 
-describe("a process that was told to stop", () => {
+describe("a process that received a stop signal", () => {
   it("lives, and is not ready any more", async () => {
     ready = undefined
     is_ending = true
@@ -175,7 +175,7 @@ describe("/metrics", () => {
     settings = settingsWith()
   })
 
-  it("counts requests by route and status and tells of the process", async () => {
+  it("counts requests by route and status, and describes the process", async () => {
     await served.fetch("/v1/blobs", { headers: as("reader") })
     await served.fetch(`/v1/blobs/item/${"0".repeat(32)}`, { method: "DELETE" })
     await served.fetch("/nowhere")

@@ -190,7 +190,7 @@ describe("the settings of a running server", () => {
     assert.deepEqual(compareSettings(server, running).missing_secrets, [])
   })
 
-  it("that nobody knows any more, or that do not decode, change nothing", () => {
+  it("that are unknown or do not decode change nothing", () => {
     const values = { "nats.binary": 7, "gone.setting": true }
     assert.deepEqual(compareSettings(server, { values, secrets: [] }).differing, [])
   })

@@ -41,7 +41,7 @@ describe("a follower of the log", () => {
     }),
   )
 
-  it.effect("stands where it is late and does not move, and says why", () =>
+  it.effect("is stuck if it is late and does not move, and reports the reason", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(25_000)
       assert.isUndefined(yield* stands(Effect.succeed(20)), "it has processed all")

@@ -52,7 +52,7 @@ describeWithServer("a nats-server that hangs", () => {
           yield* Effect.sleep(liveness.ping_ms)
           process.kill(pid, "SIGCONT")
           yield* Effect.sleep(2 * liveness.unanswered_max * liveness.ping_ms)
-          assert.equal(yield* server.pid, pid, "it only stood still")
+          assert.equal(yield* server.pid, pid, "the same process, which only paused")
 
           process.kill(pid, "SIGSTOP")
           const next = yield* server.pid.pipe(

@@ -34,7 +34,7 @@ const lookers = [
   ["log quarantine", ["log", "quarantine"]],
 ] as const
 
-describeNats("a verb that looks, on a bus of somebody else", (it) => {
+describeNats("a read-only command, on an external bus", (it) => {
   it.effect("doctor reports that it has no log, and makes none", () =>
     Effect.gen(function* () {
       const { stdout } = yield* verb("doctor")
@@ -52,7 +52,7 @@ describeNats("a verb that looks, on a bus of somebody else", (it) => {
     }),
   )
 
-  it.effect("doctor leaves the log as it is, whatever this command's settings want", () =>
+  it.effect("doctor leaves the log unchanged, regardless of this command's settings", () =>
     Effect.gen(function* () {
       const { jsm } = yield* NatsConnection
       const made = logStreamConfig({ stream, max_bytes: 2 ** 30 })

@@ -125,7 +125,7 @@ describeWithServer("a server of which parts stand", () => {
       await limitEvents(server, 10)
       const audit = lockAudit(server)
       await issue(server, "waits")
-      const first = await until("the audit stands", standing_ms_max, async () => {
+      const first = await until("the audit is stuck", standing_ms_max, async () => {
         const found = await readyOf(server)
         // The publisher has stalled too, and may be reported first.
         return found.status === 503 && found.text.includes("audit read model") && found.text
@@ -137,7 +137,7 @@ describeWithServer("a server of which parts stand", () => {
       assert.match(first, /^blob-storage ok/m, "blobs need no log")
       audit.exec("ROLLBACK")
       audit.close()
-      const second = await until("the publisher stands", standing_ms_max, async () => {
+      const second = await until("the publisher is stuck", standing_ms_max, async () => {
         const found = await readyOf(server)
         return /publisher .*message size/.test(found.text) && found
       })

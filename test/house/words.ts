@@ -24,9 +24,10 @@ const private_terms: ReadonlyArray<WordRule> = [
     finds: "It is served from the kept answers.",
   },
   {
-    pattern: /\b(bells?|warmth|forsak\w+|ebb)\b/i,
+    pattern: /\b((?<!Pepper,? )bells?|warmth|forsak\w+|ebb)\b/i,
     use: "signal, access frequency, discard, drain",
     finds: "The bell rings.",
+    permits: "Pepper, bell: Bacterial spot",
   },
   {
     pattern: /\bdesks?\b/i,

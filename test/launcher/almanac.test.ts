@@ -6,8 +6,8 @@ import { makeCheckout, runNode } from "./checkout.ts"
 /** A stand-in for the program: prints its arguments, and exits as the first one says. */
 const main = `
 import { readFileSync } from "node:fs"
-const [verb, ...rest]: Array<string> = process.argv.slice(2)
-if (verb === "serve") {
+const [command, ...rest]: Array<string> = process.argv.slice(2)
+if (command === "serve") {
   for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"]) {
     process.on(signal, () => {
       console.log(signal)
@@ -16,10 +16,10 @@ if (verb === "serve") {
   }
   setInterval(() => undefined, 1000)
   console.log("serving", process.pid)
-} else if (verb === "limits") {
+} else if (command === "limits") {
   const { MALLOC_ARENA_MAX, NODE_OPTIONS } = process.env
   console.log(readFileSync("/proc/self/limits", "utf8"), { MALLOC_ARENA_MAX, NODE_OPTIONS })
-} else if (verb === "abort") {
+} else if (command === "abort") {
   process.kill(process.pid, "SIGKILL")
 } else {
   console.log(JSON.stringify(rest))

@@ -131,7 +131,7 @@ describe.runIf(has_debian)("a missing program", () => {
     expect(last).toContain("is 2.9.10, too old")
   })
 
-  it("is let go when it is restic, but not where everything is required", async () => {
+  it("is skipped if it is restic, but not if everything is required", async () => {
     const checkout = makeCheckout()
     rmSync(join(checkout.bin, "restic"))
     writeProgram(join(checkout.bin, "apt-get"), "exit 100")

@@ -107,7 +107,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(run("--help").stdout).toBe(node("main.ts", "--help"))
   })
 
-  it("loads native code without a word of Node's about how", () => {
+  it("loads native code without a warning from Node", () => {
     const { stdout, stderr } = run("plant", "leaf", "--out", join(root, "leaf.jpg"))
     expect({ stdout, stderr }).toEqual({
       stdout: `${join(root, "leaf.jpg")}: DemoOval___Rust, drawn\n`,
@@ -121,7 +121,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(texts.flatMap((text) => text.match(/new URL\("\.\/[^"]*\.ts"/g) ?? [])).toEqual([])
   })
 
-  it("leaves nothing beside it, whether a command ends well or not", () => {
+  it("leaves no other file, when a command succeeds or fails", () => {
     const files = readdirSync(dirname(program()))
     expect(run("targets", "--help").status).toBe(0)
     expect(run("no-command").status).toBe(2)

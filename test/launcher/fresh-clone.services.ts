@@ -68,7 +68,7 @@ describe("a fresh clone with an empty home", { timeout: install_max_ms }, () => 
     expect(whole_ms / bare_ms).toBeLessThan(start_ratio_max)
   })
 
-  it("exits with 0 when the server itself is told to stop", afterwards, async () => {
+  it("exits with 0 when the server itself receives a stop signal", afterwards, async () => {
     const run = runCommand(place, "./almanac", ["serve"])
     await untilReady(run)
     expect(await stop(run)).toEqual({ code: 0, left: [] })
@@ -81,7 +81,7 @@ describe("a fresh clone with an empty home", { timeout: install_max_ms }, () => 
     expect(code, run.printed.stdout + run.printed.stderr).toBe(0)
   })
 
-  it("answers --help of a verb", afterwards, async () => {
+  it("prints --help of a command", afterwards, async () => {
     const run = runCommand(place, "./almanac", ["serve", "--help"])
     expect(await run.ended).toBe(0)
     expect(run.printed.stdout).toContain("serve")

@@ -36,7 +36,7 @@ describe("the lockfile", () => {
     })
   })
 
-  it("refuses a package whose platform its name does not tell", () => {
+  it("rejects a package whose name does not contain its platform", () => {
     expect(() => missingPlatforms(lockWith("fsevents"))).toThrow("fsevents")
   })
 })

@@ -37,7 +37,7 @@ const timesBuilt = ({ root }: Checkout) =>
 const builtOf = ({ root }: Checkout) => readFileSync(join(root, "web/dist/index.html"), "utf8")
 
 describe("the built pages", () => {
-  it("is built in one line, and then there is nothing to do or to say", async () => {
+  it("are built with one log line, and then only once", async () => {
     const checkout = withPage()
     const first = await run(checkout)
     expect(first.code).toBe(0)
@@ -47,7 +47,7 @@ describe("the built pages", () => {
     expect(timesBuilt(checkout)).toBe(1)
   })
 
-  it("is built anew when a source changed, came or went, and when it is gone", async () => {
+  it("are built again after any change of a source, and when they are missing", async () => {
     const checkout = withPage()
     await run(checkout)
     const changes = [

@@ -25,7 +25,7 @@ const installed = (platforms: ReadonlyArray<string>) => {
 }
 
 describe("packages that bring the libraries of every machine", () => {
-  it("keep this machine's own, and whatever is no library", () => {
+  it("keep this machine's libraries, and all other files", () => {
     const { modules, left } = installed(libraries)
     expect(pruneModules(modules, machine).map((path) => path.slice(modules.length + 1))).toEqual(
       expect.arrayContaining(["darwin", "win32", "linux/arm64"].map((path) => join(bin, path))),
@@ -45,7 +45,7 @@ describe("packages that bring the libraries of every machine", () => {
     expect(left()).toEqual(kept)
   })
 
-  it("are left alone where they have nothing for this machine, or are not there", () => {
+  it("are unchanged if they are missing or have nothing for this machine", () => {
     const { modules, left } = installed(["darwin/arm64", "win32/x64"])
     expect(pruneModules(modules, machine)).toEqual([])
     expect(left().length).toBe(4)

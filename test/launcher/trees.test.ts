@@ -196,7 +196,7 @@ ${readFileSync(apt, "utf8")}`,
     expect(existsSync(join(treeOf(checkout), "old"))).toBe(false)
   })
 
-  it("tells packages that lack what is needed", async () => {
+  it("names packages that lack a required file", async () => {
     const checkout = makeCheckout()
     addDebian(checkout, [...paths.slice(1), ...trees.chromium.paths])
     const { stderr } = await run(checkout, "test")

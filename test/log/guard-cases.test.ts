@@ -68,7 +68,7 @@ const questionsTo = (store: Store, context: Context | undefined): StreamQueries 
   return { streams: { info, getMessage } }
 }
 
-/** What is known outside the store: the mark, and a read model that may lag behind it. */
+/** The state outside the store: the mark, and a read model that may lag behind it. */
 interface Known {
   readonly mark: Mark
   readonly shown: number

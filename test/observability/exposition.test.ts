@@ -29,7 +29,7 @@ describe("metrics as text", () => {
     ])
   })
 
-  it("tell of what has no sample yet, and of large numbers whole", () => {
+  it("include metrics without a sample, and large numbers in full", () => {
     expect(parsed(familyText(family, [])).get("almanac_things")?.samples).toEqual([])
     const text = plainText("almanac_", [["counter", "bytes_total", "Bytes.", 2n ** 60n]])
     expect(text).toContain("almanac_bytes_total 1152921504606846976\n")

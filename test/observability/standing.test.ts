@@ -110,7 +110,7 @@ describe("the metrics of share protection", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("tell which shares nobody protects, also those of which only the service knows", () =>
+  it.effect("list unprotected shares, including those that only the service knows", () =>
     Effect.gen(function* () {
       const { value } = yield* told(Stream.make(share(1), share(50), share(51)))
       assert.strictEqual(value("shares_protected"), 1)
@@ -139,9 +139,9 @@ describe("the metrics of share protection", () => {
 
   it.effect("go on without what the share service does not say", () =>
     Effect.gen(function* () {
-      const away = Stream.fail(new BackendUnavailable({ detail: "Manila is away." }))
+      const away = Stream.fail(new BackendUnavailable({ detail: "Manila is offline." }))
       const { value, is_covered } = yield* told(away)
-      assert.isFalse(is_covered, "whoever watches is told that this part is blind")
+      assert.isFalse(is_covered, "the metric reports that this part is unknown")
       assert.isUndefined(value("shares_unprotected"))
       assert.strictEqual(value("rollouts_failed_total"), 2)
     }).pipe(Effect.scoped),

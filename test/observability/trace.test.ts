@@ -42,7 +42,7 @@ describe("work in a span", () => {
     }),
   )
 
-  it.effect("is told once in each trace that it shows commits of, and in no more than 32", () =>
+  it.effect("is recorded once in each trace whose commits it shows, and in no more than 32", () =>
     Effect.gen(function* () {
       const { spans, tracer } = collecting()
       const commits = [{ trace }, { trace }, {}, { trace: other }]
@@ -63,11 +63,11 @@ describe("work in a span", () => {
     }),
   )
 
-  it.effect("makes and tells nothing where nobody collects", () =>
+  it.effect("creates and sends no spans without a collector", () =>
     Effect.gen(function* () {
       const { spans, tracer } = collecting()
       const asked = () => {
-        throw new Error("nobody asks for it")
+        throw new Error("a span was requested")
       }
       const work = traceNow.pipe(spanned("a", { attributes: asked }), spannedFor("b", asked))
       assert.isUndefined(yield* underTrace(trace)(work))

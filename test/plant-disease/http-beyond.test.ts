@@ -69,7 +69,7 @@ describe("?explain=heatmap", () => {
     expect({ format, width, height }).toEqual({ format: "png", width: 224, height: 224 })
   }
 
-  it("adds a PNG as a data URL, beside the class and its alternatives", async () => {
+  it("adds a PNG as a data URL, next to the class and its alternatives", async () => {
     for (const [query, names] of [
       ["explain=heatmap", ["auto_orient", "heatmap", "prediction"]],
       ["top_k=2&explain=heatmap", ["auto_orient", "heatmap", "prediction", "predictions"]],
@@ -97,7 +97,7 @@ describe("?explain=heatmap", () => {
     expect(await plain.json()).toEqual({ prediction: "green" })
   })
 
-  it.each([false, true])("tells whether its map is turned by EXIF: %s", async (auto_orient) => {
+  it.each([false, true])("reports if its map is rotated by EXIF: %s", async (auto_orient) => {
     const one = await startPredicting({ plant: { auto_orient } })
     const right = { create: { width: 112, height: 224, channels: 3, background: "#00f" } } as const
     const image = sharp({ create: { ...right.create, width: 224, background: "#0f0" } })
@@ -128,7 +128,7 @@ describe("?explain=heatmap", () => {
 })
 
 describe("GET /predict/model", () => {
-  it("tells name, form, hash, size, weights and classes", async () => {
+  it("returns name, form, hash, size, weights and classes", async () => {
     const answer = await served.fetch("/predict/model")
     expect(answer.status).toBe(200)
     const model = await answer.json()
@@ -165,7 +165,7 @@ describe("POST /predict/batch", () => {
     expect(answer.headers.get("x-model-sha256")).toBe("c".repeat(64))
   })
 
-  it("has each fail alone, whatever is wrong with it", async () => {
+  it("fails each file alone, for any fault", async () => {
     const answer = await batch(
       { bytes: pngs.red, name: "a.png" },
       { bytes: pngs.red, name: "b.gif" },
@@ -259,7 +259,7 @@ describe("a prediction leaves one fact", () => {
     ])
   })
 
-  it("none when the client went before it was told", async () => {
+  it("none if the client left before the response", async () => {
     const leaving = new AbortController()
     const answers = Array.from({ length: 8 }, () =>
       served

@@ -48,7 +48,7 @@ const refused = async (answer: Response, status: number, error: RegExp) => {
   expect(await served.facts()).toEqual([])
 }
 
-describe("what is told of server and model", () => {
+describe("the metadata of server and model", () => {
   it.each([
     ["/v2", { name: "almanac", version: "1", extensions: [] }],
     ["/v2/health/live", { live: true }],

@@ -65,7 +65,7 @@ describe("a prediction", () => {
   })
 
   it.each(["application/octet-stream", "image/jpeg", "image/jpg", "image/png", "IMAGE/PNG"])(
-    "takes a file that calls itself %s, whichever it is",
+    "accepts a file of the content type %s, with either format",
     async (type) => {
       for (const bytes of [pngs.blue, jpeg]) {
         const answer = await served.post(formOf({ bytes, type, name: "leaf" }))
@@ -75,7 +75,7 @@ describe("a prediction", () => {
   )
 
   it.each(["leaf.jpg", "leaf.jpeg", "leaf.png", "LEAF.JPG", "leaf", "my.garden/leaf", "a.gif.png"])(
-    "takes a file by the name of %s, whichever it is",
+    "accepts a file named %s, with either format",
     async (name) => {
       for (const bytes of [pngs.blue, jpeg]) {
         const answer = await served.post(formOf({ bytes, name }))
@@ -149,7 +149,7 @@ describe("400", () => {
     await refused(await send(whole(partOf(head, ""))), 400, exactly(one_image))
   })
 
-  it("is more than one file, whatever is in them", async () => {
+  it("is more than one file, with any contents", async () => {
     const two = [{ bytes: pngs.red }, { bytes: pngs.red }]
     await refused(await served.post(formOf(...two)), 400, exactly(one_image))
     const odd = [{ bytes: pngs.red, type: "image/gif" }, { bytes: pngs.red }]
@@ -288,7 +288,7 @@ describe("415", () => {
     },
   )
 
-  it("is a file by the end of a long name, of which little is told", async () => {
+  it("is a file by the end of a long name, which the message shortens", async () => {
     const long = "a".repeat(300)
     const ends = async (name: string) => served.post(formOf({ bytes: pngs.red, name }))
     await refused(await ends(`${long}.gif`), 415, /^The file name ends in \.gif\. Accepted/)
@@ -304,7 +304,7 @@ describe("415", () => {
     await refused(await served.post(elsewhere), 400, /not 'a{100}\.\.\.'\.$/)
   })
 
-  it("is content that is no JPEG or PNG, whatever it is called", async () => {
+  it("is content that is no JPEG or PNG, under any name", async () => {
     const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
     const gif = await sharp(pngs.red).gif().toBuffer()
     const webp = await sharp(pngs.red).webp().toBuffer()
@@ -327,7 +327,7 @@ describe("422", () => {
 })
 
 describe("500", () => {
-  it("is a network that answers no number, which is logged and not told", async () => {
+  it("is a network that returns no number, which is logged and not sent", async () => {
     const broken = await startPredicting({ network: { ends: "nan" } })
     const answer = await broken.post(formOf({ bytes: pngs.red }))
     expect(answer.status).toBe(500)

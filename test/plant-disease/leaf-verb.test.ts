@@ -31,7 +31,7 @@ describe("almanac plant leaf", () => {
     expect(other?.equals(one ?? Buffer.of())).toBe(false)
   })
 
-  it("leaves a file alone that is there", async () => {
+  it("does not overwrite an existing file", async () => {
     writeFileSync(join(folder, "mine.png"), "mine")
     const { code, stderr } = await leaf("mine.png")
     expect([code, stderr]).toEqual([1, expect.stringContaining("the file already exists")])

@@ -23,7 +23,7 @@ const folderWith = (files: Readonly<Record<string, Uint8Array | string>>) => {
 const classes = '{"a":0,"b":1,"c":2,"d":3}'
 
 describe("almanac plant doctor", () => {
-  it("tells what a model is, and that its classes fit", async () => {
+  it("describes a model, and confirms that its classes fit", async () => {
     const at = folderWith({ "leaf.h5": fixtureBytes("small.h5"), "class_indices.json": classes })
     const { code, stdout, stderr } = await runVerb(newFolder(), ["plant", "doctor", at("leaf.h5")])
     expect(stderr).toBe("")
@@ -46,7 +46,7 @@ describe("almanac plant doctor", () => {
     expect(stderr).toBe("almanac: the model cannot be served\n")
   })
 
-  it("tells in one line of a damaged file, and HDF5 says nothing", async () => {
+  it("reports a damaged file in one line, without HDF5's own messages", async () => {
     const whole = fixtureBytes("small.h5")
     const at = folderWith({ "leaf.h5": whole.subarray(0, whole.length / 2) })
     const { code, stdout, stderr } = await runVerb(newFolder(), ["plant", "doctor", at("leaf.h5")])

@@ -68,7 +68,7 @@ describe("the queue", () => {
     ),
   )
 
-  it.live("answers whoever waits in it when the service ends", () =>
+  it.live("fails its waiting callers when the service ends", () =>
     Effect.gen(function* () {
       const waiting = yield* predicting(
         (predictor) =>
@@ -142,7 +142,7 @@ describe("a thread that does not end", () => {
 })
 
 describe("a network that answers what is no number", () => {
-  it.live("is no start, before an image is told that it failed", () =>
+  it.live("fails the start, before an image fails", () =>
     Effect.gen(function* () {
       const model = colourNetwork(join(yield* scratch, "a.onnx"), { ends: "no number" })
       const layer = predictorOnnx({ model, settings: plantSettings() })

@@ -57,7 +57,7 @@ describe("almanac plant train", () => {
     }
   })
 
-  it("leaves nothing when it is told to stop, and nothing under its name when killed", async () => {
+  it("leaves no file when interrupted, and none under its name when killed", async () => {
     const folder = newFolder()
     const args = ["plant", "train", "--demo", "--leaves", "64", "--out", join(folder, "model")]
     const isWriting = () => readdirSync(folder).length > 0

@@ -50,7 +50,7 @@ const numbers = (stdout: string) =>
 
 describeWithServer("almanac blobs compact", () => {
   it(
-    "gives deleted space back beside a server, over HTTP and while none runs",
+    "frees deleted space with a running server, over HTTP, and without a server",
     async () => {
       const data_dir = newFolder()
       const folder = join(data_dir, "blobs", "volume")

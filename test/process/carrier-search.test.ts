@@ -176,7 +176,7 @@ describeWithServer("a server with carrier search", () => {
     registry.fake.plan = plan
   })
 
-  it("tells its registry, its trouble and its paths", { timeout: minute_ms }, async () => {
+  it("reports its registry, its trouble and its paths", { timeout: minute_ms }, async () => {
     const { sources } = await (await fetch(`${server.url}/api/search/sources`)).json()
     expect(sources).toHaveLength(1)
     expect(sources[0].registry).toBe("fmcsa")
@@ -260,7 +260,7 @@ describeWithServer("a server with carrier search", () => {
     expect((await csv.text()).split("\r\n")).toHaveLength(carriers.length + 2)
   })
 
-  it("has told its web key nobody", async () => {
+  it("has revealed its web key to no one", async () => {
     await server.stop()
     said += server.printed.stdout + server.printed.stderr
     expect(said).toContain("almanac ready")

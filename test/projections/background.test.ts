@@ -229,7 +229,7 @@ describe("a read model in the background", () => {
 })
 
 describe("an audit that a process does not keep", () => {
-  it.live("is refused, and holds nobody up", () =>
+  it.live("is rejected, and blocks no other part", () =>
     live(
       Effect.gen(function* () {
         const around = yield* Layer.build(

@@ -226,7 +226,7 @@ describePostgres("SQLite and PostgreSQL", () => {
       }),
     )
 
-    it.effect("answer each listing alike, by whatever filter, a page at a time", () =>
+    it.effect("return the same pages for each listing and filter", () =>
       Effect.gen(function* () {
         const { tell, agree, answer } = yield* both(share_protection)
         const log: Array<Recorded> = []

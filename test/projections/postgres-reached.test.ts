@@ -81,7 +81,7 @@ describePostgres("a PostgreSQL server", () => {
       }).pipe(Effect.scoped),
     )
 
-    it.effect("is written by the configured process, whatever its roles are", () =>
+    it.effect("is written by the configured process, with any roles", () =>
       withLog(
         Effect.gen(function* () {
           yield* count("x", 1)
@@ -131,24 +131,28 @@ describePostgres("a PostgreSQL server", () => {
       }).pipe(Effect.scoped),
     )
 
-    it.effect("does not wait for ever for tables that another makes, and says where to look", () =>
-      Effect.gen(function* () {
-        const url = yield* database
-        const holder = yield* session(optionsOf(url), schema, {
-          onConnected: () => Promise.resolve(),
-        })
-        yield* holder.run((client) =>
-          client.query("select pg_advisory_lock($1, hashtext($2))", [locks.built, `+${schema}`]),
-        )
-        const shown = yield* holder.run((client) => client.query("show lock_timeout"))
-        assert.deepEqual(shown.rows, [{ lock_timeout: "20s" }])
-        const around = yield* Layer.build(postgres({ ...optionsOf(url), lock_timeout_seconds: 1 }))
-        const opening = Effect.provideContext(openDatabase(blueprint), around)
-        const { detail } = yield* Effect.flip(opening)
-        assert.match(detail, /lock.*database\.lock_timeout_seconds: see pg_locks/)
-        yield* Effect.sync(holder.drop)
-        assert.equal(yield* totals((yield* opening).db), 0)
-      }).pipe(Effect.scoped),
+    it.effect(
+      "times out waiting for tables that another process creates, and names the table",
+      () =>
+        Effect.gen(function* () {
+          const url = yield* database
+          const holder = yield* session(optionsOf(url), schema, {
+            onConnected: () => Promise.resolve(),
+          })
+          yield* holder.run((client) =>
+            client.query("select pg_advisory_lock($1, hashtext($2))", [locks.built, `+${schema}`]),
+          )
+          const shown = yield* holder.run((client) => client.query("show lock_timeout"))
+          assert.deepEqual(shown.rows, [{ lock_timeout: "20s" }])
+          const around = yield* Layer.build(
+            postgres({ ...optionsOf(url), lock_timeout_seconds: 1 }),
+          )
+          const opening = Effect.provideContext(openDatabase(blueprint), around)
+          const { detail } = yield* Effect.flip(opening)
+          assert.match(detail, /lock.*database\.lock_timeout_seconds: see pg_locks/)
+          yield* Effect.sync(holder.drop)
+          assert.equal(yield* totals((yield* opening).db), 0)
+        }).pipe(Effect.scoped),
     )
 
     it.effect("leaves no session of a comparison that cannot begin", () =>
@@ -188,37 +192,35 @@ describePostgres("a PostgreSQL server", () => {
       ),
     )
 
-    it.effect(
-      "says that it cannot be reached while its server is away, and goes on after that",
-      () =>
-        withLog(
-          Effect.gen(function* () {
-            const { kill, start } = yield* Postgres
-            const url = yield* database
-            const shared = yield* model(url)
-            yield* shared.waitFor(yield* count("x", 1))
-            yield* kill
-            const failed = yield* Effect.tryPromise({
-              try: () => shared.db.selectFrom("counter").selectAll().execute(),
-              catch: (cause) => cause,
-            }).pipe(Effect.flip)
-            assert.propertyVal(failed, "_tag", "DatabaseUnusable")
-            yield* until(
-              "trouble",
-              Effect.sync(() => !shared.isReachable()),
-            )
-            const position = yield* count("x", 1)
-            assert.equal((yield* Effect.flip(shared.waitFor(position)))._tag, "Behind")
-            // A process that starts now waits for the server.
-            const late = yield* Effect.forkChild(opened(url), { startImmediately: true })
-            yield* Effect.sleep(50)
-            yield* start
-            yield* Fiber.join(late)
-            yield* shared.catchUp.pipe(Effect.retry({ times: 10 }))
-            assert.equal(yield* totals(shared.db), 2)
-            yield* until("reached", Effect.sync(shared.isReachable))
-          }),
-        ),
+    it.effect("reports that its server is offline, and resumes afterwards", () =>
+      withLog(
+        Effect.gen(function* () {
+          const { kill, start } = yield* Postgres
+          const url = yield* database
+          const shared = yield* model(url)
+          yield* shared.waitFor(yield* count("x", 1))
+          yield* kill
+          const failed = yield* Effect.tryPromise({
+            try: () => shared.db.selectFrom("counter").selectAll().execute(),
+            catch: (cause) => cause,
+          }).pipe(Effect.flip)
+          assert.propertyVal(failed, "_tag", "DatabaseUnusable")
+          yield* until(
+            "trouble",
+            Effect.sync(() => !shared.isReachable()),
+          )
+          const position = yield* count("x", 1)
+          assert.equal((yield* Effect.flip(shared.waitFor(position)))._tag, "Behind")
+          // A process that starts now waits for the server.
+          const late = yield* Effect.forkChild(opened(url), { startImmediately: true })
+          yield* Effect.sleep(50)
+          yield* start
+          yield* Fiber.join(late)
+          yield* shared.catchUp.pipe(Effect.retry({ times: 10 }))
+          assert.equal(yield* totals(shared.db), 2)
+          yield* until("reached", Effect.sync(shared.isReachable))
+        }),
+      ),
     )
   })
 })

@@ -321,7 +321,7 @@ describePostgres("a read model in PostgreSQL", () => {
           yield* again
           assert.deepEqual(yield* schemas, [schema, "almanac_test_v2"])
           yield* unused(1.1)
-          // A running process counts as use, whatever was recorded.
+          // A running process counts as use, regardless of the recorded time.
           yield* passing(Effect.andThen(model(url), again))
           yield* again
           assert.deepEqual(yield* schemas, [schema, "almanac_test_v2"])

@@ -52,7 +52,7 @@ const faulty = Layer.effect(
 const app = Layer.mergeAll(Layer.provideMerge(host, logMemory), publishedEventsMemory)
 
 describe("the publisher", () => {
-  it.live("tells what is to be told as CloudEvents, in the log's order", () =>
+  it.live("publishes events as CloudEvents, in the log's order", () =>
     Effect.gen(function* () {
       yield* Effect.forkChild(publisher(publishingOf([counters])))
       yield* count(1)

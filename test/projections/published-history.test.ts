@@ -191,7 +191,7 @@ const seeds = Array.from({ length: 40 }, (_, i) => i + 1)
 
 describe("the history of published events", () => {
   for (const seed of seeds) {
-    it.live(`is told to each subscriber exactly once, or said to be another (seed ${seed})`, () =>
+    it.live(`is sent to each subscriber exactly once, or marked as another (seed ${seed})`, () =>
       Effect.gen(function* () {
         const { between, pick, next } = seeded(seed)
         const world = yield* makeWorld

@@ -199,7 +199,7 @@ describe("settings together", () => {
       ...roles
         .filter((role) => role !== "projections")
         .map((role) => [`${role} alone`, elsewhere, [role]] as const),
-      ["read models that nobody reads", elsewhere, ["projections"], "PostgreSQL"],
+      ["read models without readers", elsewhere, ["projections"], "PostgreSQL"],
       ["read models for others", postgres, ["projections"]],
       ["blobs without their service", { ...elsewhere, services: shares }, ["blob"], "blob-storage"],
       ["a worker without work", { ...elsewhere, services: blobs }, ["agent"], "share-protection"],
@@ -274,7 +274,7 @@ describe("settings together", () => {
     it(`refuse ${path} of ${Object.keys(Object.values(change)[0] ?? {})}`, () =>
       expect(wrong(change)).toBe(path))
   }
-  it("tell a node that is to join where the log of its cluster is to be set", () => {
+  it("require a joining node to name the log of its cluster", () => {
     const joining = { join: ["http://a"], secret: a_secret }
     const told = "needs nats.url: the NATS server with the log that all members share"
     const alone = firstViolation(given({ cluster: joining }))

@@ -72,7 +72,7 @@ const jwt = (claims: object, { alg = "HS256", key = secret, exp_s = 600 } = {}) 
 
 const everything = { scope: scopes.join(" "), roles, project_id: "p", domain_id: "d" }
 
-/** Invalid tokens, whatever they claim. */
+/** Invalid tokens, with various claims. */
 const worthless: Readonly<Record<string, string>> = {
   unknown: "x".repeat(43),
   expired: jwt(everything, { exp_s: -1 }),

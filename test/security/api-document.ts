@@ -108,7 +108,7 @@ export const apiDocument = (text: string) => {
   /** The part of a response that its operation does not document; undefined if there is none. */
   const misfit = (operation: Operation, { status, type, text }: Answered): string | undefined => {
     const told = operation.responses[status]
-    if (told === undefined && !of_the_door.has(status)) return `nothing tells of ${status}`
+    if (told === undefined && !of_the_door.has(status)) return `${status} is not documented`
     if (status === 204 || status === 304) return text === "" ? undefined : `${status} has a body`
     const is_json = type.startsWith("application/json")
     if (status >= 400 && !is_json && told?.content?.[type.split(";")[0] ?? ""] === undefined) {

@@ -1,7 +1,6 @@
 /**
- * The read-only user of the bus, compromised: whatever it publishes, requests or subscribes to, and
- * whatever reply subject it uses, the published events, the log and other readers' data stay
- * unchanged.
+ * The read-only user of the bus, compromised: none of its publishes, requests, subscriptions or
+ * reply subjects changes the published events, the log or other readers' data.
  */
 import { assert, it } from "@effect/vitest"
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"

@@ -1,6 +1,6 @@
 /**
- * A worker's own user of the bus, compromised: whatever it publishes, requests or subscribes to,
- * and whatever reply subject it uses, nothing is stored, changed, delivered or deleted for it.
+ * A worker's own user of the bus, compromised: none of its publishes, requests, subscriptions or
+ * reply subjects stores, changes, delivers or deletes anything.
  */
 import { assert, it } from "@effect/vitest"
 import type { NatsConnection as Connection } from "@nats-io/transport-node"

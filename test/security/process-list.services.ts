@@ -1,5 +1,5 @@
 /**
- * What other users of the machine can see during a backup: the process list and the data folder.
+ * The view of other users of the machine during a backup: the process list and the data folder.
  * Everything is real: the server, its worker, restic, nats-server and an S3 server.
  */
 import assert from "node:assert/strict"

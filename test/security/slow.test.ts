@@ -38,7 +38,7 @@ const endless = Stream.range(0, Number.MAX_SAFE_INTEGER, 1).pipe(
   Stream.ensuring(Effect.sync(() => counts.ended++)),
 )
 
-/** As a stream of events that says now and then that it is there. */
+/** Sends a byte now and then, like the keep-alives of a stream of events. */
 const dripping = Stream.tick("100 millis").pipe(Stream.map(() => piece.subarray(0, 1)))
 
 const handlers = HttpApiBuilder.group(Api, "slow", (group) =>
@@ -60,7 +60,7 @@ beforeAll(async () => {
 })
 afterAll(() => served.stop())
 
-/** A client that asks, for all of these at once, and reads nothing until it is told to. */
+/** A client that requests all of these at once, and reads nothing until it resumes. */
 const asking = (...paths: ReadonlyArray<string>) => {
   const socket = connect(Number(new URL(served.url).port), "127.0.0.1")
   socket.on("error", () => undefined)
@@ -151,7 +151,7 @@ describe("a client that does not read", () => {
   it("a stream pauses its producer, and is cut off", async () => {
     const socket = asking("/v1/blobs/endless")
     await until("its end", wait_ms_max, () => counts.ended === 1)
-    // What the system takes in, and one buffer of ours.
+    // The socket buffers of the system, and one buffer of ours.
     expect(counts.pieces * piece_bytes).toBeLessThan(answer_bytes)
     socket.destroy()
   })

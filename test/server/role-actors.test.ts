@@ -12,7 +12,7 @@ const stop_ms_max = 12_000
 
 describeNats("a process that executes commands", (it) => {
   it.effect(
-    "ends soon, also where the bus stands still",
+    "ends soon, even if the bus is paused",
     () =>
       Effect.gen(function* () {
         const { core, servers } = yield* NatsServer

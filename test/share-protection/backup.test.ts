@@ -227,7 +227,7 @@ describe("a backup", () => {
         otherwise: conflict,
       },
       {
-        with: "beside another",
+        with: "next to another",
         command: StartBackupRestore.make({ restore_id: other_restore_id }),
         in: {
           ...gone,

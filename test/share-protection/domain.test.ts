@@ -17,7 +17,7 @@ const states = {
   new: [],
   "configured, not applied": [DomainConfigured.make(two)],
   "configured and applied": [DomainConfigured.make({ ...two, quotas }), applied],
-  "taken back": [DomainConfigured.make(two), applied, DomainConfigured.make({ min_workers: null })],
+  reset: [DomainConfigured.make(two), applied, DomainConfigured.make({ min_workers: null })],
 } satisfies Record<string, ReadonlyArray<DomainEvent>>
 
 const known = (...events: ReadonlyArray<DomainEvent>): DomainContext =>
@@ -46,7 +46,7 @@ describe("a domain's settings", () => {
       {
         with: "no number of workers of its own",
         command: ConfigureDomain.make({ min_workers: null }),
-        in: { new: [], "taken back": [] },
+        in: { new: [], reset: [] },
         otherwise: [DomainConfigured.make({ min_workers: null })],
       },
       {
@@ -77,8 +77,8 @@ describe("a domain's settings", () => {
     })
   })
   it("stay in effect until their reset is applied", () => {
-    assert.equal(known(...states["taken back"]).applied.min_workers, 2)
-    assert.deepEqual(known(...states["taken back"], applied), { settings: unset, applied: unset })
+    assert.equal(known(...states.reset).applied.min_workers, 2)
+    assert.deepEqual(known(...states.reset, applied), { settings: unset, applied: unset })
   })
   it("keep fields that a later change omits, but quotas are replaced as a whole", () =>
     assert.deepEqual(

@@ -99,7 +99,7 @@ describe("a share's policy", () => {
         otherwise: [updated({ schedule: "0 3 * * *" })],
       },
       {
-        with: "of two fields beside those that stay",
+        with: "of two fields, the others unchanged",
         command: UpdatePolicy.make({
           policy_id,
           name: "Weekly",

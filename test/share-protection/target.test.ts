@@ -132,7 +132,7 @@ describe("a target", () => {
         otherwise: [],
       },
       {
-        with: "of its name beside a bucket that stays",
+        with: "of its name, the bucket unchanged",
         command: UpdateTarget.make({ name: "Another", bucket: target.bucket }),
         in: gone,
         otherwise: [renamed],

@@ -201,7 +201,7 @@ describe("GET /v1/admin/audit", () => {
     ),
   )
 
-  it.live("tells the events of one commit apart", () =>
+  it.live("distinguishes the events of one commit", () =>
     withAudit(({ page }) =>
       Effect.gen(function* () {
         const log = yield* Log

@@ -7,7 +7,7 @@ import { causeText } from "#schemas/cause-text.ts"
 class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
 
 describe("the text of a cause", () => {
-  it("is an error's message alone, whatever its class", () => {
+  it("is an error's message alone, for each class", () => {
     expect(causeText(new Error("the disk is full"))).toBe("the disk is full")
     expect(causeText(new RangeError("too long"))).toBe("too long")
     expect(causeText(new Broken({ message: "no answer" }))).toBe("no answer")
@@ -22,7 +22,7 @@ describe("the text of a cause", () => {
     expect(causeText(new Error())).toBe("")
   })
 
-  it("is whatever else was thrown, as text", () => {
+  it("is any other thrown value, as text", () => {
     expect([undefined, null, 7, "late", Symbol("s"), { message: "m" }].map(causeText)).toEqual([
       "undefined",
       "null",

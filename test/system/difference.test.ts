@@ -76,7 +76,7 @@ describe("a read model and its rebuild", () => {
     ),
   )
 
-  it.live("are told by their first hundred rows, and all are counted", () =>
+  it.live("list their first hundred differing rows, and count all", () =>
     withModel(({ difference }, folder) =>
       Effect.gen(function* () {
         const many =
@@ -88,7 +88,7 @@ describe("a read model and its rebuild", () => {
     ),
   )
 
-  it.live("are compared at one position, whatever is written meanwhile", () =>
+  it.live("are compared at one position, despite concurrent writes", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const models = SystemModel.layer([]).pipe(Layer.provide(sqlite(folder)))
@@ -117,7 +117,7 @@ describe("a read model and its rebuild", () => {
 })
 
 describeWithServer("rebuild --diff and audit diff", () => {
-  it.live("say what differs and end with code 1; a rebuild mends it", () =>
+  it.live("report their differences and end with code 1; a rebuild fixes them", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const settings = given({ data: { dir: folder } })

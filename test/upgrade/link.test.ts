@@ -84,7 +84,7 @@ describePrevious("a link to a node of the release before", (place) => {
       [undefined, "tombstone", undefined],
     )
   })
-  it("tells it when a blob was put last as the time that it goes by", async () => {
+  it("sends the time of a blob's last put as the time that it compares", async () => {
     const { address } = await startOld(place())
     const calls = calling()
     const peers = peersLink(calls)

@@ -65,7 +65,7 @@ const compare = Effect.fnUntraced(function* <Tables>(
   for (const [table, rows] of Object.entries(expected[files[0] ?? ""] ?? {})) {
     if (dropped.has(table)) continue
     const now = dump[table]
-    assert.isDefined(now, `${table} is there`)
+    assert.isDefined(now, `${table} exists`)
     const columns = Object.keys(JSON.parse(rows[0] ?? "{}"))
     const had = rowsOf(rows, columns)
     assert.deepEqual(rowsOf(now ?? [], columns).slice(0, had.length), had, table)

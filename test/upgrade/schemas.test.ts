@@ -179,7 +179,7 @@ describe("a schema", () => {
       { anyOf: [tagged("A", { a: text }), tagged("B")] },
       { anyOf: [tagged("A"), tagged("B")] },
     ],
-    ["a new field that has to be there", base, struct({ a: text, b: count, c: text })],
+    ["a new field that is required", base, struct({ a: text, b: count, c: text })],
     ["a value", { type: "string", enum: ["x", "y"] }, { type: "string", enum: ["x"] }],
     ["all texts but some", text, { type: "string", enum: ["x"] }],
     ["length", text, { type: "string", maxLength: 9 }],

@@ -101,7 +101,7 @@ const ready = async ({ url }: Server) => {
   assert.equal(answer.status, 200, await answer.text())
 }
 
-describePrevious("this release beside the one before", (place) => {
+describePrevious("this release together with the one before", (place) => {
   describeWithServer("over one bus", () => {
     it("shows what the other did, and takes over its data", { timeout: minutes_ms }, async () => {
       const nats = await startNats(newFolder())

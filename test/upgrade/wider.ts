@@ -99,7 +99,7 @@ export const typesIn = (form: Form): ReadonlySet<string> =>
     ),
   )
 
-/** What `before` accepts and `after` rejects, or what was required and no longer is. */
+/** The types that `before` accepts and `after` rejects, or fields that are no longer required. */
 export const faults = (before: Form, after: Form, at = ""): ReadonlyArray<string> => {
   const now = alternatives(flat(after))
   return alternatives(flat(before)).flatMap((one) => {

@@ -100,7 +100,7 @@ describe("the pace", () => {
     ).toBe(10)
   })
 
-  it("is told in words, and so is the time", () => {
+  it("is formatted in words, and so is the time", () => {
     expect([40, 9_990, 61_000, 3_780_000].map(duration)).toEqual([
       "40 ms",
       "10 s",
@@ -117,7 +117,7 @@ describe("the pace", () => {
 })
 
 describe("the file", () => {
-  it("is the server's own, whatever the names are", () => {
+  it("is the server's own, for any file names", () => {
     const odd = fc.string({ unit: fc.constantFrom(...odd_signs), maxLength: 8 })
     const carriers = fc.array(fc.tuple(fc.integer({ min: 1, max: mc_number_max }), odd))
     fc.assert(

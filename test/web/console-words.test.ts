@@ -94,7 +94,7 @@ describe("the ways that were taken", () => {
   const job = chartOf("share-protection.job")
   const target = chartOf("share-protection.target")
 
-  it("are those of the states where it stood", () => {
+  it("are those of the current states", () => {
     const taken = transitionsTaken(job, ["transferring"], ["JobFailed"], ["error"])
     expect(eventsOf(taken)).toEqual(["transferring JobFailed error"])
     expect(eventsOf(transitionsTaken(job, ["queued"], ["JobAssigned"], ["queued"]))).toEqual([
@@ -126,7 +126,7 @@ describe("the ways that were taken", () => {
 })
 
 describe("the fields of a state", () => {
-  it("are compared by their whole paths, and what is gone is told", () => {
+  it("are compared by their whole paths, and removed ones are listed", () => {
     const before = { a: 1, b: { c: [1, 2] }, gone: true }
     const now = { a: 1, b: { c: [1, 3, 4] }, empty: [], nothing: null }
     expect(compareFields(before, now).filter(isChanged)).toEqual([
@@ -166,7 +166,7 @@ describe("alerts", () => {
     expect(tones).toEqual(["bad", "bad", "bad", "bad", "waiting", "waiting"])
   })
 
-  it("tell how full the log is, from where the server warns", () => {
+  it("show how full the log is, above the server's warning level", () => {
     const log = { generation: 1, aggregates: 1, bytes: 1, limit_bytes: 1 }
     const tones = [null, 0.69, 0.7, 0.849, 0.85].map(
       (used_share) => alertsOf({ log: { ...log, used_share } }, now)[0]?.tone,
@@ -243,7 +243,7 @@ describe("what is said", () => {
     expect([undefined, 1, 10, 16, 99].map((at) => indexAt(past, at))).toEqual([4, 0, 0, 2, 4])
   })
 
-  it("of the ring: slices that fill it, whatever their parts", () => {
+  it("of the ring: slices that fill it, for any parts", () => {
     const slices = slicesOf(canned.cluster.nodes)
     expect(slices[0]?.from).toBe(0)
     expect(slices.at(-1)?.to).toBeCloseTo(1)

@@ -58,7 +58,7 @@ describe("numbers", () => {
 })
 
 describe("times", () => {
-  it("are told as dates, the year where it is another", () => {
+  it("are formatted as dates, with the year if it is another", () => {
     expect([
       date("2026-11-05"),
       shortDate("2026-11-05", now),
@@ -67,7 +67,7 @@ describe("times", () => {
     expect(time("2026-11-20T22:05:00.000")).toBe("20 Nov 2026, 22:05 UTC")
   })
 
-  it("are told by their age", () => {
+  it("are formatted by their age", () => {
     const days = ["2026-11-21", "2026-11-20", "2026-11-19", "2026-08-13", "2026-04-01"]
     expect(days.map((day) => daysAgo(day, now))).toEqual([
       "today",
@@ -102,7 +102,7 @@ describe("the composite", () => {
     expect(meaning({ ...composite, z_label: "odd" })).toBe("Pressure reads odd")
   })
 
-  it("tells of how many metrics it is made, and of all where that is known", () => {
+  it("shows the number of its metrics, and of all if that is known", () => {
     expect(votingText(composite, 24, 0)).toBe("16 of 24 metrics vote")
     expect(votingText(composite, 24, 1)).toBe("16 of 24 metrics vote, 1 is stale")
     expect(votingText(composite, 0, 2)).toBe("16 metrics vote, 2 are stale")

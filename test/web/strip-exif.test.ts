@@ -29,7 +29,7 @@ describe.each(["jpeg", "png"] as const)("a photo as %s", (kind) => {
   })
 })
 
-it("ends at the pixels of a JPEG, whatever they look like", async () => {
+it("ends at the pixels of a JPEG, regardless of their bytes", async () => {
   const text = Buffer.from(
     "\u00ff\u00d8\u00ff\u00da\u0000\u0002Exif\u0000\u0000 and more",
     "latin1",

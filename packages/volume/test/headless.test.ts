@@ -125,7 +125,7 @@ const assertToldNoMore = async (engine: VolumeEngine, size: number) => {
 
 describe("a blob with a corrupt head after the last checkpoint", () => {
   for (const [what, size] of Object.entries({ small: small_bytes, large: large_bytes })) {
-    it(`is reported once and can be put again, for each damaged field, of a ${what} one`, async () => {
+    it(`is reported once and can be put again, for each field, of a ${what} one`, async () => {
       const life = await killed(size)
       const places = [...Object.values(fields).map((at) => life.start + at), life.end - 4]
       for (const place of places) {
@@ -272,7 +272,7 @@ describe("a corrupt head of an outdated record", () => {
 })
 
 describe("the torn end of a log", () => {
-  it("is never reported as a damaged blob, regardless of the missing part of its batch", async () => {
+  it("is never reported as a damaged blob, for any missing part of its batch", async () => {
     const dir = freshFolder()
     const engine = await opened(dir, { clock })
     const ids = await putEach(engine, [0, 1, 2])

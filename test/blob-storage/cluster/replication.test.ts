@@ -1,5 +1,5 @@
 /**
- * What each policy requires of the cluster. Source: document 1 §2, §8; DECISIONS, replica count.
+ * The nodes that each policy requires. Source: document 1 §2, §8; DECISIONS, replica count.
  */
 import { describe, expect, it } from "vitest"
 import { shortfallChange, underReplicated } from "#actors/blob-storage/volume.ts"

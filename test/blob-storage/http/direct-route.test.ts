@@ -224,7 +224,7 @@ describe("admission to a direct route", () => {
       expect(await seen(service, { "x-almanac-position": "no" })).toBe(400)
       expect(await seen(service, { "x-auth-token": "reader" })).toBe(200)
       expect(await seen(service, { "x-auth-token": "reader", authorization: "" })).toBe(200)
-      expect(await seen(service, { authorization: "Bearer nobody" })).toBe(401)
+      expect(await seen(service, { authorization: "Bearer unknown" })).toBe(401)
       expect(await seen(service, { authorization: "Bearer outage" })).toBe(503)
       expect(await seen(service, { authorization: "Bearer admin" })).toBe(403)
     }))

@@ -85,7 +85,7 @@ describe("/api/dashboard", () => {
     )
   })
 
-  it("counts today by UTC: a day later it is computed again, a year later all is stale", async () => {
+  it("uses today by UTC: a day later it is computed again, a year later all is stale", async () => {
     const of = async (ms: number) => {
       await scheduled.setTime(ms)
       return read(scheduled, "/api/dashboard", shapes.Dashboard)

@@ -204,7 +204,7 @@ describe("the command line over HTTP", () => {
     assert.sameMembers([...members], [...names(body)], "body")
   })
 
-  it.each(nouns)("$name: the operations of its own commands are in the document", ({ covered = [] }) => {
+  it.each(nouns)("$name: its own commands' operations are documented", ({ covered = [] }) => {
     for (const { method, path, query = [] } of covered) {
       assert.includeMembers(queryOf(`${method} ${path}`), [...query], `${method} ${path}`)
     }

@@ -86,20 +86,23 @@ export const concurrency = (promised: Promised) => {
 }
 
 export const journal = (promised: Promised) => {
-  promised("the journal tells who stored and deleted what, in commit order", async (engine) => {
-    const origin = { actor: "ann", request_id: "r-7", correlation_id: "c-7" }
-    const { id, meta } = await put(engine, noise(1, 10), { labels: { a: "1" }, origin })
-    await engine.delete(id, put.origin, 1000n)
-    const [stored, deleted, ...rest] = await engine.scan(0, 100)
-    const { checksum, policy, created_at: at } = meta
-    const same = { id, size: 10, checksum, policy }
-    const first = { cursor: 1, kind: "stored", ...same, at, labels: { a: "1" } } as const
-    assert.deepEqual(stored, { ...first, ...origin })
-    const { at: deleted_at, ...told } = deleted ?? assert.fail("the delete is missing")
-    assert.deepEqual(told, { cursor: 2, kind: "deleted", ...same, ...put.origin })
-    assert(deleted_at > at)
-    assert.deepEqual(rest, [])
-  })
+  promised(
+    "the journal names who stored and deleted each blob, in commit order",
+    async (engine) => {
+      const origin = { actor: "ann", request_id: "r-7", correlation_id: "c-7" }
+      const { id, meta } = await put(engine, noise(1, 10), { labels: { a: "1" }, origin })
+      await engine.delete(id, put.origin, 1000n)
+      const [stored, deleted, ...rest] = await engine.scan(0, 100)
+      const { checksum, policy, created_at: at } = meta
+      const same = { id, size: 10, checksum, policy }
+      const first = { cursor: 1, kind: "stored", ...same, at, labels: { a: "1" } } as const
+      assert.deepEqual(stored, { ...first, ...origin })
+      const { at: deleted_at, ...told } = deleted ?? assert.fail("the delete is missing")
+      assert.deepEqual(told, { cursor: 2, kind: "deleted", ...same, ...put.origin })
+      assert(deleted_at > at)
+      assert.deepEqual(rest, [])
+    },
+  )
   promised(
     "acknowledged facts are forgotten and their cursors never used again",
     async (engine) => {

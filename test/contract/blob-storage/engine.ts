@@ -220,16 +220,19 @@ const deletion = (promised: Promised) => {
       assert.equal((await engine.scan(0, 10)).length, 2)
     },
   )
-  promised("a put after a delete stores anew and takes the tombstone away", async (engine) => {
-    const first = await put(engine, noise(1, 10), { labels: { old: "1" } })
-    await engine.delete(first.id, put.origin, 1000n)
-    const second = await put(engine, noise(1, 10), { labels: { new: "2" } })
-    assert.equal(second.created, true)
-    assert.deepEqual(second.meta.labels, { new: "2" })
-    assert(second.meta.created_at > first.meta.created_at)
-    assert.equal(await engine.tombstone(first.id), undefined)
-    assert.equal((await engine.usage()).blob_count, 1)
-  })
+  promised(
+    "a put after a delete stores the blob again and removes the tombstone",
+    async (engine) => {
+      const first = await put(engine, noise(1, 10), { labels: { old: "1" } })
+      await engine.delete(first.id, put.origin, 1000n)
+      const second = await put(engine, noise(1, 10), { labels: { new: "2" } })
+      assert.equal(second.created, true)
+      assert.deepEqual(second.meta.labels, { new: "2" })
+      assert(second.meta.created_at > first.meta.created_at)
+      assert.equal(await engine.tombstone(first.id), undefined)
+      assert.equal((await engine.usage()).blob_count, 1)
+    },
+  )
 }
 
 const time = (promised: Promised) => {

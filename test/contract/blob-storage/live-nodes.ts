@@ -8,7 +8,7 @@ const node_id = NodeId.make("node-1")
 
 /** The tests, by title. */
 export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveNodes>>> = {
-  "knows nothing of a node that nobody has heard": Effect.gen(function* () {
+  "has no values of an unknown node": Effect.gen(function* () {
     const { find } = yield* LiveNodes
     assert.isUndefined(find("nobody"))
   }),
@@ -41,7 +41,7 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveNo
     assert.isUndefined(find(node_id)?.progress)
   }),
 
-  "tells nodes apart": Effect.gen(function* () {
+  "keeps nodes apart": Effect.gen(function* () {
     const { publish, find } = yield* LiveNodes
     yield* publish({ node_id, used_bytes: 1n, blob_count: 1n })
     yield* publish({ node_id: NodeId.make("node-2"), used_bytes: 2n, blob_count: 2n })

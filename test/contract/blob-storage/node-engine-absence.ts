@@ -83,7 +83,7 @@ export const deletions = (promised: Promised) => {
     await engine.deleteClusterWide(id, origin, 1000n)
     assert.deepEqual(await one(engine, id), tombstone(id, 1000n, true))
   })
-  promised("of two deletions the one that every node is to learn of is told", async (engine) => {
+  promised("of two deletions the cluster-wide one is returned", async (engine) => {
     const bytes = noise(1, 1000)
     const id = idOf(bytes)
     await engine.deleteClusterWide(id, origin, 600n)
@@ -127,7 +127,7 @@ export const deletions = (promised: Promised) => {
 }
 
 export const releases = (promised: Promised) => {
-  promised("a copy that is let go leaves a fact and no deletion", async (engine) => {
+  promised("a released copy leaves a fact and no deletion", async (engine) => {
     for (const size of [1000, 100_000]) {
       const bytes = noise(1, size)
       const { id } = await engine.put(putOrder, [bytes], 1000n + BigInt(size))
@@ -152,7 +152,7 @@ export const releases = (promised: Promised) => {
     }
     assert.equal(await engine.release(no_id, 1000n, 2000n), false)
   })
-  promised("a shard that is let go gives its own bytes back", async (engine) => {
+  promised("a released shard frees its own bytes", async (engine) => {
     const order = shardOf(noise(1, 100_000), { index: 2, data_shards: 4 })
     const { copy } = await sendShard(engine, order)
     const { payload_bytes } = await engine.usage()
@@ -169,7 +169,7 @@ export const releases = (promised: Promised) => {
 const empty = { payload_bytes: 0, blob_count: 0, quarantined: 0 }
 
 export const listing = (promised: Promised) => {
-  promised("copies and deletions are told in the order of their identifiers", async (engine) => {
+  promised("copies and deletions are listed in the order of their identifiers", async (engine) => {
     const told: Array<string> = []
     for (let seed = 0; seed < 60; seed++) {
       const bytes = noise(seed, 100)
@@ -211,7 +211,7 @@ export const listing = (promised: Promised) => {
       told.slice(0, 2),
     )
   })
-  promised("of identifiers that nothing is known of nothing is told", async (engine) => {
+  promised("unknown identifiers return nothing", async (engine) => {
     const bytes = noise(1, 10)
     const { id } = await engine.put(putOrder, [bytes], 1000n)
     const [none, copy, same] = await engine.copiesOf([no_id, id, id])

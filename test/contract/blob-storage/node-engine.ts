@@ -92,7 +92,7 @@ const wholes = (promised: Promised) => {
     assert.deepEqual(again, { id: put.id, meta: put.meta, created: false })
     assert.deepEqual(await kindsOf(engine), ["stored"])
   })
-  promised("a put tells its fact's cursor where it stored the blob", async (engine) => {
+  promised("a put returns its fact's cursor if it stored the blob", async (engine) => {
     assert.equal((await engine.put(putOrder, [noise(1, 10)], 1000n)).cursor, 1)
     const upload = engine.upload(putOrder, undefined)
     for (let part = 0; part < 4; part++) await upload.write(noise(part, 30_000))

@@ -31,7 +31,7 @@ const forgotten = Effect.fnUntraced(function* (place: BucketsPlace, until?: stri
 })
 
 export const bucketsKeepingContract = (test: Test) => {
-  test("tells for how long the bucket locks what is put into it, and that it does not", (place) =>
+  test("reports how long the bucket locks new objects, and that it does not", (place) =>
     Effect.gen(function* () {
       const { retention } = yield* Buckets
       assert.isNull(yield* retention(yield* place.bucket))
@@ -141,7 +141,7 @@ export const bucketsKeepingContract = (test: Test) => {
       assert.isNull(yield* recoverableUntil(yield* forgotten(place), snapshot))
     }))
 
-  test("tells wrong keys from silence whatever is asked of deleted objects", (place) =>
+  test("distinguishes wrong keys from silence for every request about deleted objects", (place) =>
     Effect.gen(function* () {
       const buckets = yield* Buckets
       const good = yield* place.bucket

@@ -73,7 +73,7 @@ export const bucketsContract = (test: Test, lacks: ReadonlyArray<Flaw> = []) => 
       }))
   }
 
-  test("tells wrong keys from a service that does not answer", (place) =>
+  test("distinguishes wrong keys from a service that does not respond", (place) =>
     Effect.gen(function* () {
       const buckets = yield* Buckets
       const wrong = { ...(yield* place.bucket), secret_key: Redacted.make("wrong-secret") }

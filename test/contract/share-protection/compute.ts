@@ -94,7 +94,7 @@ export const computeContract = (test: Test) => {
       yield* becomes(place, asked.worker_id, "gone")
     }))
 
-  test("tells machines apart", (place) =>
+  test("keeps machines apart", (place) =>
     Effect.gen(function* () {
       const compute = yield* Compute
       const [one, other] = [boot(place), boot(place)]
@@ -106,7 +106,7 @@ export const computeContract = (test: Test) => {
       yield* compute.destroy(other.worker_id)
     }))
 
-  test("has no machine of an image that is not there", (place) =>
+  test("creates no machine of a missing image", (place) =>
     Effect.gen(function* () {
       const compute = yield* Compute
       const asked = boot(place, "there-is-no-such-image")

@@ -37,7 +37,7 @@ const spoiltFolder = Effect.fnUntraced(function* (...given: Parameters<typeof ba
 })
 
 export const exact = (test: Test) => {
-  test("makes the folder what the snapshot is, and deletes what else is there", (place) =>
+  test("makes the folder equal to the snapshot, and deletes other files", (place) =>
     Effect.gen(function* () {
       const { engine, repository, folder } = yield* spoiltFolder(place)
       const done = yield* engine.restore(repository, folder, quiet)
@@ -67,7 +67,7 @@ export const exact = (test: Test) => {
       assert.deepEqual(yield* readTree(folder.path), expected)
     }))
 
-  test("deletes nothing beside a file that alone is restored", (place) =>
+  test("deletes nothing next to a single file that is restored", (place) =>
     Effect.gen(function* () {
       const { engine, repository, folder } = yield* spoiltFolder(place)
       yield* engine.restore(repository, { ...folder, sub_path: "/b/c.txt" }, quiet)

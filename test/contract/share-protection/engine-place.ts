@@ -10,7 +10,7 @@ import { emptyFolder, folderOf, readTree, type Tree } from "../../world/folder.t
 
 export type Made<A> = Effect.Effect<A, unknown, Engine | Scope.Scope>
 
-/** What an adapter provides for the engine's tests. */
+/** The parts that an adapter provides for the engine's tests. */
 export interface EnginePlace {
   /** An unused bucket and a password. */
   readonly bucket: Made<Repository>

@@ -76,7 +76,7 @@ const repositories = (test: Test) => {
 const restores = (test: Test) => {
   for (const [what, sub_path, wanted] of [
     ["a folder", "/home/u1", ["home/u1/notes.txt", "home/u1/cache/one.tmp"]],
-    ["a folder, whatever slashes", "//home//u1/", ["home/u1/notes.txt", "home/u1/cache/one.tmp"]],
+    ["a folder, with extra slashes", "//home//u1/", ["home/u1/notes.txt", "home/u1/cache/one.tmp"]],
     ["a file", "/home/u2/notes.txt", ["home/u2/notes.txt"]],
     ["a file with an odd name", "/home/u2/[odd] *name?.txt", ["home/u2/[odd] *name?.txt"]],
     ["a link", "/link", ["link"]],
@@ -92,7 +92,7 @@ const restores = (test: Test) => {
       }))
   }
 
-  test("fails where the sub path or the snapshot is not there, and writes nothing", (place) =>
+  test("fails if the sub path or the snapshot is missing, and writes nothing", (place) =>
     Effect.gen(function* () {
       const { engine, repository, made } = yield* backedUp(place)
       const path = yield* emptyFolder
@@ -108,7 +108,7 @@ const restores = (test: Test) => {
       assert.deepEqual(yield* readTree(path), {})
     }))
 
-  test("overwrites what was changed, and leaves what else is there", (place) =>
+  test("overwrites changed files, and keeps other files", (place) =>
     Effect.gen(function* () {
       const { engine, repository, made } = yield* backedUp(place, { "a.txt": "old", "b/c": "c" })
       const path = yield* folderOf({ "a.txt": "spoilt by somebody", "b/d": "d", "z.txt": "other" })

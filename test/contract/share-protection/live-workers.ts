@@ -18,7 +18,7 @@ const said = (number: number, progress: number): JobProgress => ({
 
 /** The tests, by title. */
 export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveWorkers>>> = {
-  "knows nothing of a worker or a job that nobody has heard": Effect.gen(function* () {
+  "has no values of an unknown worker or job": Effect.gen(function* () {
     const { find, progressOf } = yield* LiveWorkers
     assert.isUndefined(find("nobody"))
     assert.isUndefined(progressOf(jobId(1)))

@@ -79,7 +79,7 @@ export const sharesContract = (test: Test) => {
       )
     }))
 
-  test("a snapshot keeps what was there, whatever is written later", (place) =>
+  test("a snapshot keeps its contents after later writes", (place) =>
     Effect.gen(function* () {
       const { share, live } = yield* made(place, { "a.txt": "before", "b.txt": "kept" })
       for (const crash_consistent of [null, true]) {
@@ -110,7 +110,7 @@ export const sharesContract = (test: Test) => {
       yield* place.shares.release(other)
     }))
 
-  test("what is released is gone, and made anew when the job asks again", (place) =>
+  test("a released source is gone, and created again when the job requests it", (place) =>
     Effect.gen(function* () {
       const { share, live } = yield* made(place, { "a.txt": "1" })
       const asked = wish()
@@ -125,7 +125,7 @@ export const sharesContract = (test: Test) => {
       yield* place.shares.release(again)
     }))
 
-  test("a source is released by the job's id alone, by whoever knows it", (place) =>
+  test("a source is released by the job's id alone, by any caller that has it", (place) =>
     Effect.gen(function* () {
       const { share } = yield* made(place, { "a.txt": "1" })
       const asked = wish()

@@ -72,7 +72,7 @@ export const vaultContract = (test: Test) => {
       }
     }))
 
-  test("another project's secret is denied in the words for one that is not there", (place) =>
+  test("another project's secret is denied in the same words as a missing one", (place) =>
     Effect.gen(function* () {
       const { vault, delegation } = place
       const theirs = yield* delegation("other")

@@ -32,7 +32,7 @@ export interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, Json>> }
 }
 
-/** What an operation lacks, and where. */
+/** A missing part of an operation, and its place. */
 export interface Gap {
   readonly service: string
   readonly kind: Kind

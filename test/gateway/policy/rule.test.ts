@@ -33,7 +33,7 @@ describe("a policy rule", () => {
     for (const letter of "TFE") expect(letters.split(letter).length).toBeGreaterThan(300)
   })
 
-  it("that nobody wrote is the default one, and without that nobody's", () => {
+  it("without a definition is the default one, and without that always rejects", () => {
     expect(allows(parsed({ default: "@" }), "missing", {}, {})).toBe(true)
     expect(allows(parsed({ other: "@" }), "missing", {}, {})).toBe(false)
     expect(allows(new Map(), "default", {}, {})).toBe(false)
@@ -123,7 +123,7 @@ describe("the words and, or, not", () => {
       { numRuns: 100 },
     ))
 
-  it("never let anybody in by words that nobody understands", () =>
+  it("never grant access by unknown words", () =>
     fc.assert(
       fc.property(fc.string({ maxLength: 60 }), (text) => {
         const is_understood = parseRule(text).problem === undefined

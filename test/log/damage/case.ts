@@ -67,7 +67,7 @@ const shrunk = Effect.fnUntraced(function* (masters: Masters, one: Case, data_di
 const isWithin = (position: number, missing: ReadonlyArray<Missing>) =>
   missing.some(({ from, to }) => from <= position && position <= to)
 
-/** What the started log serves and reports. */
+/** The commits and the status that the started log returns. */
 interface Answer {
   readonly served: ReadonlyMap<number, Acknowledged>
   /**
@@ -140,7 +140,7 @@ const judge = (acknowledged: ReadonlyArray<Acknowledged>, answer: Answer) => {
   }
   if (lost.length > 0 && trouble === undefined) faults.push("the log takes commits")
   if (lost.length === 0 && trouble !== undefined) faults.push(`nothing is lost: ${trouble}`)
-  if (answer.is_still && trouble === undefined) faults.push("a reader stands still")
+  if (answer.is_still && trouble === undefined) faults.push("a reader is stuck")
   return { lost: lost.length, faults }
 }
 

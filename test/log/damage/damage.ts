@@ -95,7 +95,7 @@ const ofFile =
   (name: string, hurt: (path: string, random: Seeded) => string) =>
   (place: Place, random: Seeded) => {
     const path = join(pathsOf(place).stream, name)
-    return existsSync(path) ? `${name} ${hurt(path, random)}` : `${name} is not there`
+    return existsSync(path) ? `${name} ${hurt(path, random)}` : `${name} is missing`
   }
 
 const removed = (path: string) => {

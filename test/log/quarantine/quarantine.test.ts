@@ -176,7 +176,7 @@ describeWithServer("a log with messages that no release wrote", () => {
   )
 
   it(
-    "is asked by every verb",
+    "is checked by every command",
     async () => {
       const [cluster = ""] = used.filter((one) => one.startsWith("blob-storage.cluster"))
       const asked = [
@@ -205,7 +205,7 @@ describeWithServer("a log with messages that no release wrote", () => {
   )
 
   it(
-    "is measured, until an operator acknowledges what is there",
+    "is measured, until an operator acknowledges the existing loss",
     async () => {
       const operator = connect(server.url, server.credentials.admin.token)
       const counted = async () =>

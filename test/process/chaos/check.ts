@@ -54,7 +54,7 @@ const checkPublished = async ({ client, name }: Seat, events: ReadonlyArray<Audi
   assert.deepEqual(
     published.map(({ event: { id, type, subject } }) => `${id} ${type} ${subject}`),
     wanted,
-    `what ${name} tells subscribers is not what the log says`,
+    `${name}'s events differ from the log`,
   )
   assert.deepEqual(
     published.map(({ sequence }) => sequence),

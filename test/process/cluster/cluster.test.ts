@@ -139,7 +139,7 @@ describeWithServer("six nodes", () => {
   })
 
   it(
-    "give an erasure coded blob whichever two of them stand still",
+    "serve an erasure coded blob while any two of them are paused",
     async () => {
       const bytes = noise(11, 1_500_000)
       const id = await put(clientOf(1), bytes, "EC42")
@@ -181,7 +181,7 @@ describeWithServer("six nodes", () => {
       }
       await Promise.all([cluster.kill(3), cluster.kill(6)])
       const [left, ...others] = [1, 2, 4, 5].map(clientOf)
-      if (left === undefined) throw new Error("nobody is left")
+      if (left === undefined) throw new Error("no node is left")
       // Until the failure is detected, four of six shards are enough.
       const bytes = Buffer.from(noise(31, 300_000))
       const early = await putAs(left, bytes, "EC42")
@@ -258,7 +258,7 @@ describeWithServer("a cluster that is killed", () => {
   )
 })
 
-describeWithServer("a cluster that is told to stop", () => {
+describeWithServer("a cluster that receives a stop signal", () => {
   it(
     "takes all of its nodes along, and says what a node that cannot start says",
     async () => {

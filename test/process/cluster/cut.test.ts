@@ -143,7 +143,7 @@ describeWithServer("of three nodes, the third", () => {
       await untilActive(world)
       for (const id of [kept, ...newer]) await untilCopies(id, 3)
       await untilCopies(doomed, 0)
-      const last = await put(third, "told in the log, behind what the newer disk did")
+      const last = await put(third, "logged after the newer disk's changes")
       const admin = connect(third.server.url, third.server.credentials.admin.token)
       await until("the log to have it", whole_ms_max, async () => {
         const events = await auditEvents(admin, [])

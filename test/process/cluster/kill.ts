@@ -99,7 +99,7 @@ const scenes = {
   killed: (scene) => killSome(scene, scene.drawn.slice(0, 1)),
   "cut from the others": (scene) => cutOff(scene, () => scene.world.cutFromPeers(scene.drawn[0])),
   "two killed": (scene) => killSome(scene, scene.drawn.slice(0, 2)),
-  "stood still": (scene) => standStill(scene, scene.drawn.slice(0, 1)),
+  paused: (scene) => standStill(scene, scene.drawn.slice(0, 1)),
   "cut from the log": (scene) => cutOff(scene, () => scene.world.cutFromLog(scene.drawn[0])),
   left: (scene) => leave(scene, scene.drawn[0]),
   "cut from both": (scene) =>
@@ -112,9 +112,8 @@ const scenes = {
     await more()
   },
   "back with an old disk": (scene) => comeBackOld(scene, scene.drawn[0]),
-  "heard by nobody": (scene) =>
-    cutOff(scene, () => scene.world.cutFromPeers(scene.drawn[0], "from")),
-  "hears nobody": (scene) => cutOff(scene, () => scene.world.cutFromPeers(scene.drawn[0], "to")),
+  "heard by none": (scene) => cutOff(scene, () => scene.world.cutFromPeers(scene.drawn[0], "from")),
+  "hears none": (scene) => cutOff(scene, () => scene.world.cutFromPeers(scene.drawn[0], "to")),
   "slow network, one killed": async (scene) => {
     scene.world.delay(delay_ms)
     await killSome(scene, scene.drawn.slice(0, 1))

@@ -26,7 +26,7 @@ import {
 
 afterAll(cleanUp)
 
-describeWithServer("six nodes, of which two are away", () => {
+describeWithServer("six nodes, of which two are offline", () => {
   let world: World
   beforeAll(async () => {
     world = await startWorld({ count: 6, deadline_s: 6 })
@@ -42,7 +42,7 @@ describeWithServer("six nodes, of which two are away", () => {
           const gone = [nth(world, one), nth(world, other)]
           const [first, ...others] = world.nodes.filter((node) => !gone.includes(node))
           const last = others.at(-1)
-          if (!(first && last)) throw new Error("nobody is left")
+          if (!(first && last)) throw new Error("no node is left")
           const bytes = Buffer.concat([Buffer.from(`${one} ${other}`), noise(one, 700_000)])
           const before = Buffer.concat([Buffer.from("before"), bytes])
           await untilShards(world, await store(first.client, before, "EC42"), 6)

@@ -92,7 +92,7 @@ describeWithServer("ten nodes", () => {
     timeout_ms,
   )
 
-  it("an unknown node's heartbeat is 404, ok false, and tells it to rejoin", async () => {
+  it("an unknown node's heartbeat is 404, ok false, with the advice to rejoin", async () => {
     const answer = await post(second, "/v1/cluster/heartbeat", heartbeat)
     expect(answer).toMatchObject({ status: 404, ok: false, commands: ["rejoin"] })
   })

@@ -52,7 +52,7 @@ const checkBlobs = async (blobs: Client, { ledger, contents }: Known) => {
   }
   await each(listed, readers, async (id, n) => {
     const content = contents.get(id)
-    assert(content, `${id} is listed, and nobody put it`)
+    assert(content, `${id} is listed, but was never put`)
     const form = get_forms[n % get_forms.length] ?? "raw"
     const bytes = await getBlob(blobs, id, form)
     assert(bytes.equals(bytesOf(content)), `${id} has other bytes than were put`)
@@ -98,7 +98,11 @@ const checkNodes = async (admin: Client, { ledger, contents }: Known) => {
     assert.equal(found.get(subject), state, `node ${subject} is not what it was made`)
     found.delete(subject)
   }
-  assert.equal(found.size, 1, "beside the clients' nodes there is the server's own, and no other")
+  assert.equal(
+    found.size,
+    1,
+    "the cluster has the server's own node in addition to the clients' nodes, and no other",
+  )
   return count
 }
 
@@ -134,14 +138,14 @@ const checkLog = (events: ReadonlyArray<AuditEvent>, { ledger, contents }: Known
     assert.equal(count, ledger.timesDone(operation), `${name} on ${subject}: times in the log`)
     times.delete(name)
   }
-  assert.deepEqual([...times.keys()], [], "the log has what no client asked for")
+  assert.deepEqual([...times.keys()], [], "the log has commands that no client sent")
   let cursor = 0
   for (const { subject, data, type } of events.filter(isBlobEvent)) {
     assert.equal(data.after, cursor, `the fact after ${cursor} is missing`)
     cursor = Number(data.cursor)
     const content = contents.get(subject)
     const same = content && hashed(bytesOf(content)).checksum === data.checksum
-    assert(same && data.size === content.size, `${type} of ${subject} tells of other bytes`)
+    assert(same && data.size === content.size, `${type} of ${subject} has other bytes`)
   }
 }
 
@@ -178,7 +182,7 @@ const checkPublished = async (admin: Client, events: ReadonlyArray<AuditEvent>) 
     })
   const published = await publishedEvents(admin, wanted.length)
   const told = published.map(({ event: { id, type, subject } }) => `${id} ${type} ${subject}`)
-  assert.deepEqual(told, wanted, "what subscribers are told is not what the log says")
+  assert.deepEqual(told, wanted, "the published events differ from the log")
   const sequences = published.map(({ sequence }) => sequence)
   assert.deepEqual(
     sequences,

@@ -134,7 +134,7 @@ const checkAudit = async (admin: Client, ids: ReadonlySet<string>) => {
   })
   const subjects = stored().map(({ subject }) => subject)
   assert.equal(subjects.length, ids.size, "events in the audit log")
-  assert.deepEqual(new Set(subjects), ids, "the audit log tells of the blobs that there are")
+  assert.deepEqual(new Set(subjects), ids, "the audit log lists the existing blobs")
   return subjects.length
 }
 

@@ -51,7 +51,7 @@ describeWithChromium("the dashboard of a running server", () => {
     expect(JSON.parse((await answer("/api/dashboard")).text).composite).toBe(null)
   })
 
-  it("shows generated data as such, ingested beside it", { timeout: 3 * minute_ms }, async () => {
+  it("marks generated data, next to ingested data", { timeout: 3 * minute_ms }, async () => {
     const { code, stdout } = await runVerb(data_dir, ["ingest", "--demo"], environment)
     expect(code).toBe(0)
     expect(stdout).toContain("This is generated data")

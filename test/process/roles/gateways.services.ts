@@ -49,8 +49,8 @@ const gateway = ({ deployment }: World, shape: Shape) =>
 
 /** A token that is issued before any gateway runs. */
 const issueByVerb = async ({ deployment }: World) => {
-  const args = ["token", "issue", "--name", "by verb", "--role", "admin"]
-  const { code, stdout, stderr } = await deployment.verb("verbs", args)
+  const args = ["token", "issue", "--name", "by command", "--role", "admin"]
+  const { code, stdout, stderr } = await deployment.verb("commands", args)
   expect([code, stderr]).toEqual([0, ""])
   expect(stdout).toMatch(/^alm_[\w-]{43}\n$/)
   return stdout.trim()
@@ -210,12 +210,12 @@ describeWithServer("a process that is a gateway alone", () => {
   )
 
   it(
-    "knows them when it is back, until a verb revokes them",
+    "accepts them again when it is back, until a command revokes them",
     async () => {
       await several.deployment.stop("A")
       const again = await gateway(several, "A")
       expect(await statusOf(again, of_verb)).toBe(200)
-      const { code } = await several.deployment.verb("verbs", ["token", "revoke", "by verb"])
+      const { code } = await several.deployment.verb("commands", ["token", "revoke", "by command"])
       expect(code).toBe(0)
       const all = [again, ...gateways.slice(1)]
       await until("both to hear of it", soon_ms, async () => {
@@ -226,7 +226,7 @@ describeWithServer("a process that is a gateway alone", () => {
     minutes_ms,
   )
 
-  describeWithRestic("beside a conductor that boots machines", () => {
+  describeWithRestic("with a conductor that boots machines", () => {
     it(
       "starts a rollout, and another when that one is through",
       async () => {

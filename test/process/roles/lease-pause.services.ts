@@ -52,7 +52,7 @@ describeWithServer("a lease of two processes", () => {
   }, timeout_ms)
 
   it(
-    "is never held by both: who stood still past its end writes nothing more",
+    "is never held by both: a process paused beyond its end writes nothing more",
     async () => {
       const folder = newFolder()
       const file = join(folder, "lines")

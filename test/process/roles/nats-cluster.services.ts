@@ -154,7 +154,7 @@ describeWithServer("three nats-servers", () => {
   )
 
   it.live(
-    "a client that has much to say leaves a server that stands still",
+    "a client with much to send leaves a paused server",
     () =>
       Effect.gen(function* () {
         const { connection } = yield* NatsConnection
@@ -173,7 +173,7 @@ describeWithServer("three nats-servers", () => {
   )
 
   it.live(
-    "streams are made while one of the servers stands still, and whoever it was comes to have them",
+    "streams are created while any one of the servers is paused, which gets them later",
     () =>
       Effect.gen(function* () {
         const [first] = cluster.buses

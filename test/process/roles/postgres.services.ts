@@ -161,7 +161,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
   )
 
   it(
-    "answers 503 while the server is away, and goes on after it",
+    "returns 503 while the server is offline, and resumes afterwards",
     async () => {
       await Effect.runPromise(postgres.kill)
       const ready = () => fetch(new URL("/readyz", gateway.url))
@@ -183,7 +183,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
   )
 
   it(
-    "is made ready for another version by migrate, beside those that run",
+    "is prepared for another version by migrate, while processes run",
     async () => {
       const { code, stderr } = await deployment.verb("m1", ["migrate"])
       assert.equal(code, 0, stderr)

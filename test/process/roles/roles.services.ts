@@ -223,23 +223,23 @@ describeWithServer("a deployment of several processes", () => {
   )
 
   it(
-    "answers 503 while nobody carries commands out, and does a retried one once",
+    "returns 503 while no process carries out commands, and runs a retried one once",
     async () => {
       await deployment.stop()
       const front = await gateway("g1")
       const client = memberOf(front.url)
       const key = randomUUID()
-      const refused = await post(client, "while they were away", key)
+      const refused = await post(client, "while they were offline", key)
       expect(refused.status).toBe(503)
       const operator = connect(front.url, deployment.tokens.admin)
       const health = async () => (await operator.ask("GET", "/v1/admin/system/health")).status
       expect(await health()).toBe(503)
       expect(JSON.parse(refused.body.toString())).toMatchObject({ code: "svc.backend_unavailable" })
       const actors = await workhorse("w1")
-      const first = madeBy(await post(client, "while they were away", key))
-      const again = madeBy(await post(client, "while they were away", key))
+      const first = madeBy(await post(client, "while they were offline", key))
+      const again = madeBy(await post(client, "while they were offline", key))
       expect(again.id).toBe(first.id)
-      const named = (await listAll(client)).filter(({ name }) => name === "while they were away")
+      const named = (await listAll(client)).filter(({ name }) => name === "while they were offline")
       expect(named, told(actors)).toHaveLength(1)
       await until("the conductor to be healthy", soon_ms, async () => (await health()) === 200)
       operator.close()
@@ -285,7 +285,7 @@ describeWithServer("a deployment of several processes", () => {
   })
 
   it(
-    "migrates beside running processes, again and again, and says so by its code",
+    "migrates with running processes, repeatedly, and reports it by its exit code",
     async () => {
       for (let times = 0; times < 2; times++) {
         const { code, stdout, stderr } = await deployment.verb("migration", ["migrate"])

@@ -51,7 +51,7 @@ describeWithServer("an agent", () => {
     server = await startServer(newFolder())
   })
 
-  it("is there by itself soon after the start, and shows nobody its secret", async () => {
+  it("starts soon after the server, and reveals its secret to no one", async () => {
     const worker = await ready(server, () => true)
     expect(worker.image_version).toBe("almanac-agent")
     const agents = agentsOf(server)
@@ -63,7 +63,7 @@ describeWithServer("an agent", () => {
     expect(readFileSync(`${server.data_dir}/nats/nats.conf`, "utf8")).not.toMatch(seed)
   })
 
-  it("is a worker beside a running server, until it is told to stop", async () => {
+  it("is a worker of a running server, until it is stopped", async () => {
     const { project_id } = await ready(server, () => true)
     const agent = startVerb(server.data_dir, ["agent", "--worker-id", by_hand])
     const worker = await ready(server, ({ id }) => id === by_hand)

@@ -178,7 +178,7 @@ const checkPublished = async (
   )
   const published = await publishedEvents(admin, wanted.length)
   const told = published.map(({ event: { id, type } }) => `${id} ${type}`)
-  assert.deepEqual(told, wanted, "what subscribers are told is not what the log says")
+  assert.deepEqual(told, wanted, "the published events differ from the log")
   assert.deepEqual(
     published.map(({ sequence }) => sequence),
     published.map((_, n) => n + 1),

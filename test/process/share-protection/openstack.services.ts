@@ -86,7 +86,7 @@ const created = ({ status, body }: Answer): Json => {
 
 describeOpenstack("the service in a cloud", (it) => {
   it.effect(
-    "lets in whom Keystone knows, as Keystone knows them, and nobody else",
+    "admits only Keystone's users, with Keystone's roles",
     () =>
       Effect.gen(function* () {
         const { cloud, server } = yield* served
@@ -123,7 +123,7 @@ describeOpenstack("the service in a cloud", (it) => {
   )
 
   it.effect(
-    "lets nobody in by a token whose time is over",
+    "rejects an expired token",
     () =>
       Effect.gen(function* () {
         const { cloud, folder, server } = yield* served

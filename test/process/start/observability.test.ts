@@ -129,7 +129,7 @@ const tableOf = (families: Iterable<Family>) => {
   const rows = [...families]
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
     .map(({ name, type, help }) => [`\`${name}\``, type, help])
-  const head = ["metric", "type", "what it tells"]
+  const head = ["metric", "type", "meaning"]
   const widths = head.map((_, column) =>
     Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)),
   )
@@ -229,7 +229,7 @@ describeWithRadosgw("a server that is watched", () => {
     await s3?.close()
   }, step_ms_max)
 
-  it("tells its metrics by the rules of Prometheus", () => {
+  it("exposes its metrics by the rules of Prometheus", () => {
     expect(badNames(families.values())).toEqual([])
     expect(known("almanac_backups").samples).toContainEqual({
       name: "almanac_backups",
@@ -281,7 +281,7 @@ describeWithRadosgw("a server that is watched", () => {
     expect(metrics.split("\n").length).toBeLessThan(3000)
   })
 
-  it("is documented, each metric with what it tells", async () => {
+  it("is documented, each metric with its meaning", async () => {
     const text = readFileSync(page, "utf8")
     const [before = "", rest = ""] = text.split(begin)
     const [mark_line = ""] = rest.split("\n")
@@ -320,7 +320,7 @@ describeWithRadosgw("a server that is watched", () => {
     for (const expr of asked) for (const name of metricsOf(expr)) known(name)
   })
 
-  it("tells one request as one trace, through its process, its worker and the engine", async () => {
+  it("records one request as one trace, with its process, its worker and the engine", async () => {
     const own = () => collector.spans.filter(({ traceId }) => traceId === trace_id)
     // Processes export spans at their own pace: waits for the last spans and all their ancestors.
     const spans = await until("the whole trace", step_ms_max, () => {

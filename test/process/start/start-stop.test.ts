@@ -114,7 +114,7 @@ describeWithServer("a server", () => {
     server = await startServer(newFolder())
   })
 
-  it("says one line when all services answer, then a curl that works as it stands", async () => {
+  it("prints one line when all services respond, then a curl that works as is", async () => {
     const credentials = join(server.data_dir, "dev-credentials.json")
     const last = await until("the last lines", soon_ms, () => {
       const lines = linesOf(server.printed.stderr)
@@ -133,7 +133,7 @@ describeWithServer("a server", () => {
     expect((await fetch(new URL("/v1/blobs", server.url))).status).toBe(401)
   })
 
-  it("lets nobody but its user look at what it keeps", async () => {
+  it("makes its files private to its user", async () => {
     const secrets = [
       "dev-credentials.json",
       "run/instance.json",
@@ -343,7 +343,7 @@ const verbs = [
 ]
 
 describeWithServer("the command line", () => {
-  it("explains each verb, with an example", async () => {
+  it("explains each command, with an example", async () => {
     const data_dir = newFolder()
     await each(verbs, spawned_max, async (verb) => {
       const { code, stdout } = await runVerb(data_dir, [...verb, "--help"])
@@ -354,7 +354,7 @@ describeWithServer("the command line", () => {
     expect(readdirSync(data_dir)).toEqual([])
   })
 
-  it("names every verb, and refuses one that it does not know", async () => {
+  it("lists every command, and rejects an unknown one", async () => {
     const { stdout } = await runVerb(newFolder(), ["--help"])
     for (const [verb] of verbs) expect(stdout).toMatch(new RegExp(`^ {2}${verb}\\b`, "m"))
     const unknown = await runVerb(newFolder(), ["sevre"])
@@ -370,7 +370,7 @@ describeWithServer("the command line", () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it("does the same beside a running server and without one", async () => {
+  it("does the same with and without a running server", async () => {
     const server = await startServer(newFolder())
     const beside = await runVerb(server.data_dir, ["audit", "verify"])
     expect([beside.code, beside.stderr]).toEqual([0, ""])

@@ -105,7 +105,7 @@ describeWithServer("a new generation of the log", () => {
   )
 
   it(
-    "killed when all but its first commit is there, is the old one, and is begun again",
+    "killed with all but its first commit written, is still the old one, and starts again",
     async () => {
       const whole = newFolder()
       const server = await startServer(whole, environment)

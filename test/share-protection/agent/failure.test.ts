@@ -117,7 +117,12 @@ const list_nothing = instead("engine.snapshots", broken)
 
 const failings: ReadonlyArray<Failing> = [
   ["the share is gone", takeAwayShare, "provisioning_network", not_found],
-  ["no share is told of", instead("shares.find", away), "provisioning_network", unavailable],
+  [
+    "the shares cannot be queried",
+    instead("shares.find", away),
+    "provisioning_network",
+    unavailable,
+  ],
   ["the share cannot be read now", unreadable, "provisioning_network", no_network],
   [
     "the share has no export",
@@ -134,11 +139,11 @@ const failings: ReadonlyArray<Failing> = [
   ["a snapshot does not come", instead("shares.prepare", away), "provisioning_source", unavailable],
   ["the shares have a mistake", dies("shares.prepare"), "provisioning_source", internal],
   ["the trust was revoked", revoke, "connecting_repository", no_access],
-  ["the trusts are away", instead("trusts.redeem", away), "connecting_repository", unavailable],
+  ["the trusts are offline", instead("trusts.redeem", away), "connecting_repository", unavailable],
   ["a secret was removed", removeSecrets, "connecting_repository", no_access],
-  ["the vault is away", instead("vault.read", away), "connecting_repository", unavailable],
+  ["the vault is offline", instead("vault.read", away), "connecting_repository", unavailable],
   ["the keys were changed in S3", changeKeys, "connecting_repository", no_access],
-  ["the bucket is away", unreachable, "connecting_repository", unavailable],
+  ["the bucket is offline", unreachable, "connecting_repository", unavailable],
   ["the engine ends before it wrote", when("before", broken), "transferring", engine_error],
   ["the engine ends after it wrote", when("after", broken), "transferring", engine_error, false],
   ["the engine is killed", kill, "transferring", engine_error],
@@ -189,8 +194,8 @@ describe("a backup fails", () => {
 
 describe("a backup does not fail", () => {
   for (const [what, call] of [
-    ["nobody tells until when it is locked", "buckets.protectedUntil"],
-    ["nobody measures the bucket", "buckets.usage"],
+    ["the lock's end is unknown", "buckets.protectedUntil"],
+    ["the bucket is not measured", "buckets.usage"],
   ] as const) {
     inWorld(`when ${what}`, (world) =>
       Effect.gen(function* () {

@@ -108,9 +108,9 @@ describe("the secrets of a job", () => {
         inspect(world.told, { depth: 10 }),
       ].join("\n")
       for (const secret of [...given(), ...world.tenants.tokens.keys()]) {
-        assert.isFalse(said.includes(secret), "a secret was told")
+        assert.isFalse(said.includes(secret), "a secret was revealed")
       }
-      assert.isTrue(said.includes(agentOptions.registration.hostname), "it is all there")
+      assert.isTrue(said.includes(agentOptions.registration.hostname), "the rest is complete")
     }),
   )
 })

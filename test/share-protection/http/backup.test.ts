@@ -3,7 +3,6 @@ import { Effect, Struct } from "effect"
 import { expireBackups, requestRestore } from "#actors/share-protection/requests.ts"
 import { Log } from "#events/log.ts"
 import { BackupId, JobId, RestoreId, TargetId } from "#schemas/share-protection/id.ts"
-import { begin, fail, run, tell } from "../../world/share-protection/http/course.ts"
 import {
   admin,
   available,
@@ -24,6 +23,7 @@ import {
   trust_b,
 } from "../../world/share-protection/http/ports.ts"
 import { type Client, isRefused, served } from "../../world/share-protection/http/served.ts"
+import { begin, fail, run, tell } from "../../world/share-protection/http/transitions.ts"
 import { snapshot, uuid } from "../../world/share-protection/samples.ts"
 
 const expire = (target_id: string, ...ids: ReadonlyArray<string>) => {

@@ -12,14 +12,6 @@ import { BackupId, JobId, TargetId } from "#schemas/share-protection/id.ts"
 import { AdvanceJob, job_steps } from "#schemas/share-protection/job.ts"
 import { RecordTargetLocks } from "#schemas/share-protection/target.ts"
 import {
-  begin,
-  engine_failure,
-  fail,
-  register,
-  run,
-  tell,
-} from "../../world/share-protection/http/course.ts"
-import {
   admin,
   backedUp,
   bucketOf,
@@ -31,6 +23,14 @@ import {
 } from "../../world/share-protection/http/given.ts"
 import { project_a, share_a } from "../../world/share-protection/http/ports.ts"
 import { type Client, isRefused, served } from "../../world/share-protection/http/served.ts"
+import {
+  begin,
+  engine_failure,
+  fail,
+  register,
+  run,
+  tell,
+} from "../../world/share-protection/http/transitions.ts"
 import { plan, snapshot, uuid } from "../../world/share-protection/samples.ts"
 
 const far = "2099-01-01T00:00:00.000Z"

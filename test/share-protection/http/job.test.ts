@@ -6,7 +6,6 @@ import { settleJob } from "#actors/share-protection/jobs/transitions.ts"
 import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { JobId } from "#schemas/share-protection/id.ts"
 import { AdvanceJob, job_steps } from "#schemas/share-protection/job.ts"
-import { begin, fail, run, tell, worker_id } from "../../world/share-protection/http/course.ts"
 import {
   admin,
   available,
@@ -18,6 +17,7 @@ import {
 } from "../../world/share-protection/http/given.ts"
 import { project_a, project_b, share_a, trust_b } from "../../world/share-protection/http/ports.ts"
 import { type Client, isRefused, served } from "../../world/share-protection/http/served.ts"
+import { begin, fail, run, tell, worker_id } from "../../world/share-protection/http/transitions.ts"
 
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 

@@ -11,7 +11,6 @@ import {
   StartReconciliation,
 } from "#schemas/share-protection/reconciliation.ts"
 import { RecordTargetUsage } from "#schemas/share-protection/target.ts"
-import { tell } from "../../world/share-protection/http/course.ts"
 import {
   admin,
   available,
@@ -32,6 +31,7 @@ import {
   World,
 } from "../../world/share-protection/http/ports.ts"
 import { type Client, isRefused, served } from "../../world/share-protection/http/served.ts"
+import { tell } from "../../world/share-protection/http/transitions.ts"
 import { snapshot, usage_stats } from "../../world/share-protection/samples.ts"
 
 const get = (ask: Client, path: string) => ask("GET", path, undefined, admin)
@@ -300,7 +300,7 @@ describe("/v1/admin/domains/{domain_id}", () => {
     ["a negative quota", { quotas: { targets: -1 } }],
     ["workers as a text", { min_workers: "2" }],
     ["a blank image", { worker_boot_image: " " }],
-    ["an image that is not there", { worker_boot_image: "no-such" }],
+    ["an image that does not exist", { worker_boot_image: "no-such" }],
   ] as const) {
     served(`400: ${what}`, (ask) =>
       Effect.gen(function* () {
@@ -319,7 +319,7 @@ describe("/v1/admin/domains/{domain_id}", () => {
     ],
     ["than the configuration's most", [], { min_workers: 11 }, "10 of conductor.max_workers"],
     [
-      "when the most is taken back",
+      "when the maximum is reset",
       [{ min_workers: 11, max_workers: 12 }],
       { max_workers: null },
       "11",

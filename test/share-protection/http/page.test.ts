@@ -4,7 +4,6 @@ import { address } from "#actors/commands.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 import { CreateRollout } from "#schemas/share-protection/rollout.ts"
-import { register, run, tell } from "../../world/share-protection/http/course.ts"
 import {
   admin,
   bucket,
@@ -17,6 +16,7 @@ import {
 } from "../../world/share-protection/http/given.ts"
 import { World } from "../../world/share-protection/http/ports.ts"
 import { type Client, isRefused, served } from "../../world/share-protection/http/served.ts"
+import { register, run, tell } from "../../world/share-protection/http/transitions.ts"
 import { uuid } from "../../world/share-protection/samples.ts"
 
 interface Collection {

@@ -1,7 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Struct } from "effect"
 import { Outage } from "../../world/log/frail-log.ts"
-import { run } from "../../world/share-protection/http/course.ts"
 import {
   available,
   backedUp,
@@ -22,6 +21,7 @@ import {
   World,
 } from "../../world/share-protection/http/ports.ts"
 import { type Client, isRefused, served } from "../../world/share-protection/http/served.ts"
+import { run } from "../../world/share-protection/http/transitions.ts"
 import { uuid } from "../../world/share-protection/samples.ts"
 
 /** A target that waits for its enrollment; a policy may already refer to it. */

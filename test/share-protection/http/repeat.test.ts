@@ -4,7 +4,6 @@ import { Commands } from "#actors/commands.ts"
 import { createTarget } from "#actors/share-protection/requests.ts"
 import { JobId, TargetId } from "#schemas/share-protection/id.ts"
 import { Outage } from "../../world/log/frail-log.ts"
-import { fail, register, run } from "../../world/share-protection/http/course.ts"
 import {
   admin,
   available,
@@ -28,6 +27,7 @@ import {
   isRefused,
   served,
 } from "../../world/share-protection/http/served.ts"
+import { fail, register, run } from "../../world/share-protection/http/transitions.ts"
 import { target, uuid } from "../../world/share-protection/samples.ts"
 
 const keyed = (key: string, ask: Ask = {}): Ask => ({

@@ -1,6 +1,5 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Struct } from "effect"
-import { begin, fail, register, run } from "../../world/share-protection/http/course.ts"
 import {
   admin,
   available,
@@ -14,6 +13,7 @@ import {
 } from "../../world/share-protection/http/given.ts"
 import { project_a, share_a } from "../../world/share-protection/http/ports.ts"
 import { isRefused, served } from "../../world/share-protection/http/served.ts"
+import { begin, fail, register, run } from "../../world/share-protection/http/transitions.ts"
 import { uuid } from "../../world/share-protection/samples.ts"
 
 describe("POST /v1/restores", () => {

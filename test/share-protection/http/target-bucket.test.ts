@@ -1,6 +1,5 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Struct } from "effect"
-import { fail, register, run } from "../../world/share-protection/http/course.ts"
 import {
   bucketOf,
   made,
@@ -22,6 +21,7 @@ import {
   type Services,
   served,
 } from "../../world/share-protection/http/served.ts"
+import { fail, register, run } from "../../world/share-protection/http/transitions.ts"
 import { secretRef } from "../../world/share-protection/samples.ts"
 
 const other_owner = { token: "other_owner" }

@@ -6,14 +6,6 @@ import { assignJob } from "#actors/share-protection/jobs/transitions.ts"
 import { Log } from "#events/log.ts"
 import { CancelJob } from "#schemas/share-protection/job.ts"
 import {
-  factsOf,
-  fail,
-  register,
-  run,
-  tell,
-  worker_id,
-} from "../../world/share-protection/http/course.ts"
-import {
   available,
   bucket,
   made,
@@ -23,6 +15,14 @@ import {
 } from "../../world/share-protection/http/given.ts"
 import { capabilities, trust_b, World } from "../../world/share-protection/http/ports.ts"
 import { isRefused, served } from "../../world/share-protection/http/served.ts"
+import {
+  factsOf,
+  fail,
+  register,
+  run,
+  tell,
+  worker_id,
+} from "../../world/share-protection/http/transitions.ts"
 import { secretRef } from "../../world/share-protection/samples.ts"
 
 describe("PATCH /v1/targets/{id}", () => {

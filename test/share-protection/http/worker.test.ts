@@ -8,13 +8,6 @@ import { DomainId, ProjectId } from "#schemas/share-protection/id.ts"
 import { CompleteRolloutDomain } from "#schemas/share-protection/rollout.ts"
 import { BootWorker, ConfirmRetirement, MarkWorkerDead } from "#schemas/share-protection/worker.ts"
 import {
-  begin,
-  other_worker_id,
-  register,
-  tell,
-  worker_id,
-} from "../../world/share-protection/http/course.ts"
-import {
   admin,
   available,
   bucket,
@@ -23,6 +16,13 @@ import {
 } from "../../world/share-protection/http/given.ts"
 import { domain_id, project_a } from "../../world/share-protection/http/ports.ts"
 import { type Client, isRefused, served } from "../../world/share-protection/http/served.ts"
+import {
+  begin,
+  other_worker_id,
+  register,
+  tell,
+  worker_id,
+} from "../../world/share-protection/http/transitions.ts"
 
 const get = (ask: Client, path: string) => ask("GET", path, undefined, admin)
 const boot = (domain_id: string) =>
@@ -157,7 +157,7 @@ describe("/v1/admin/rollouts", () => {
     }),
   )
   const wrong: ReadonlyArray<readonly [string, object, string]> = [
-    ["an image that is not there", { ...body, image: "none" }, "svc_worker_image"],
+    ["an image that does not exist", { ...body, image: "none" }, "svc_worker_image"],
     ["an image that is no worker's", { ...body, image: "plain" }, "svc_worker_image"],
     ["no domain", { ...body, domain_ids: [] }, "body.domain_ids"],
     ["a domain twice", { ...body, domain_ids: ["a", "a"] }, "body.domain_ids"],

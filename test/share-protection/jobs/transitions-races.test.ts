@@ -180,7 +180,7 @@ describe("a job that a worker does not accept", () => {
     yield* send(assignJob(job, first))
     return job
   })
-  scene("is taken back whole, and another worker may have it", () =>
+  scene("is rolled back as a whole, and can be assigned to another worker", () =>
     Effect.gen(function* () {
       const job = yield* assigned
       yield* send(unassignJob(job, first))
@@ -190,7 +190,7 @@ describe("a job that a worker does not accept", () => {
       yield* assertHeld(backup_job_id, second)
     }),
   )
-  scene("is not taken back once it took it after all: slot and lease stay", () =>
+  scene("is not rolled back if the worker accepted it after all: slot and lease stay", () =>
     Effect.gen(function* () {
       const job = yield* assigned
       yield* send(startJob(job, first))
@@ -198,7 +198,7 @@ describe("a job that a worker does not accept", () => {
       yield* assertHeld(backup_job_id, first)
     }),
   )
-  scene("is not taken back twice: the second time finds another's hold", () =>
+  scene("is not rolled back twice: the second time finds another's hold", () =>
     Effect.gen(function* () {
       const job = yield* assigned
       yield* send(unassignJob(job, first))

@@ -109,7 +109,7 @@ describe("the transitions of a job", () => {
     }),
   )
 
-  scene("of a restore reads its backup until the new share is there", () =>
+  scene("of a restore reads its backup until the new share exists", () =>
     Effect.gen(function* () {
       const job = yield* requestedRestore
       assert.deepEqual((yield* backupNow).restores, [restore_id])
@@ -178,7 +178,7 @@ const assertBackupEnded = Effect.gen(function* () {
 })
 
 describe("an end without success", () => {
-  scene("that the worker tells frees everything at once", () =>
+  scene("that the worker reports frees everything at once", () =>
     Effect.gen(function* () {
       const job = yield* runningBackup
       yield* send(failJob(job, held(2), failure))
@@ -266,7 +266,7 @@ describe("an end without success", () => {
         yield* assertHeld(jobId(9), held_by_other(3))
       }),
     )
-    scene(`${what} is final for the worker: what it tells of the job is refused`, () =>
+    scene(`${what} is final for the worker: its later reports of the job are rejected`, () =>
       Effect.gen(function* () {
         const job = yield* runningBackup
         yield* send(end(job))

@@ -121,7 +121,7 @@ describe("a bucket that is registered twice", () => {
   ]
   for (const [what, more] of seconds) {
     conducted(
-      `${what} is enrolled once, and the second one is told so`,
+      `${what} is enrolled once, and the second one fails with that reason`,
       Effect.gen(function* () {
         yield* dispatching
         yield* registered(1)

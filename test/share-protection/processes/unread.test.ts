@@ -33,7 +33,7 @@ const toldOf = Effect.fnUntraced(function* (
 describe("the order for a restore in place", () => {
   const cases = [
     ["names what the backup could not read", { partial: true, unread: ["/a", "/b"] }, ["/a", "/b"]],
-    ["names everything of a partial backup that did not tell", { partial: true }, ["/"]],
+    ["lists everything of a partial backup without a report", { partial: true }, ["/"]],
     ["names nothing of one that read all", { partial: false }, []],
   ] as const
   for (const [what, made, unread] of cases) {

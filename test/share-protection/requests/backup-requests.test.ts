@@ -134,7 +134,7 @@ describe("expiring backups", () => {
     conflict,
   )
   scene(
-    "is refused by a target that is not there",
+    "is rejected for a missing target",
     made(),
     expireBackups({ ...going, target_id: elsewhere }),
     not_found,
@@ -181,7 +181,7 @@ describe("deleting a backup", () => {
     conflict,
   )
   scene(
-    "is refused by a target that is not there",
+    "is rejected for a missing target",
     made(),
     deleteBackup(backup_id, { ...of, target_id: elsewhere }, kept, at),
     not_found,

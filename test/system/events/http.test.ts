@@ -156,7 +156,7 @@ describe("what is asked for", () => {
     ["service=plant-diseases", "no service plant-diseases; did you mean plant-disease?"],
     ["type=blob_saved", "no type of events blob_saved; "],
   ] as const) {
-    served(`${query}, which nobody publishes, is refused`, async (url) => {
+    served(`${query}, which is never published, is rejected`, async (url) => {
       const { status, code, detail } = error(await read(`${url}?${query}`, "admin"))
       assert.deepEqual({ status, code }, { status: 400, code: "svc.validation_error" })
       assert.include(detail, said)
@@ -228,7 +228,7 @@ describe("where the stream begins", () => {
 
   for (const [what, asked] of [
     ["the sequence of ?since", "since=2"],
-    ["Last-Event-ID, whatever ?since says", "since=0"],
+    ["Last-Event-ID, regardless of ?since", "since=0"],
     ["a time, with what was published then or later", "time"],
   ] as const) {
     served(`after ${what}`, async (url, tell) => {
@@ -290,7 +290,7 @@ describe("how the stream flows", () => {
     reader.leave()
   })
 
-  served("a client that leaves is let go", async (url, tell, inFlight) => {
+  served("a client that leaves is released", async (url, tell, inFlight) => {
     const readers = await Promise.all([1, 2, 3].map(() => read(url, "admin")))
     assert.equal(inFlight(), 3)
     for (const { leave } of readers) leave()

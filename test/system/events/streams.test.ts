@@ -26,7 +26,7 @@ describe("the budget of streams", () => {
       (reader) => ({ ...error(reader), retry: reader.headers["retry-after"] }),
     )
 
-  it.live("who waits for a place that is told again has a stream of those already", () =>
+  it.live("a waiting client that is notified again already has its stream", () =>
     Effect.gen(function* () {
       const streams = streamBudget(one_stream)
       const waits = { query: {}, headers: { "last-event-id": "99" } }

@@ -131,7 +131,7 @@ describe("a webhook's backlog", () => {
     assert.lengthOf(begun(backlog, now + 60_001), 6)
   })
 
-  it("hears of a dead letter that was taken that the receiver is there", () => {
+  it("learns from a delivered dead letter that the receiver is back", () => {
     const backlog = filled("a", "b", "c", "d", "e")
     for (const item of backlog.begin(0).items) fail(backlog, item, 0)
     assert.equal(backlog.failingSince(), 0)

@@ -41,7 +41,7 @@ const bodies: Readonly<Record<string, object>> = {
 }
 
 describe("access to webhooks", () => {
-  served("nobody without a token, nor a token without the role", async (asked) => {
+  served("requires a token, with the role", async (asked) => {
     const id = await made(asked, "admin")
     for (const [method, path] of [["GET", "none"], ["POST", "none"], ...paths] as const) {
       const where = path === "none" ? hooks : `${hooks}/${id}${path}`
@@ -190,7 +190,7 @@ describe("a webhook over HTTP", () => {
     ],
     [{ services: ["blob"] }, "body.services: there is no service blob; "],
   ] as const) {
-    served(`of ${JSON.stringify(names)}, which nobody publishes, is refused`, async (asked) => {
+    served(`of ${JSON.stringify(names)}, which are never published, is rejected`, async (asked) => {
       const { ask } = asked
       const id = await made(asked, "one")
       for (const [method, path, body] of [
@@ -241,7 +241,7 @@ describe("a webhook over HTTP", () => {
     assert.equal((await asked.ask("admin", "GET", `${hooks}?marker=x`)).status, 400)
   })
 
-  served("is pinged, whatever its state, signed as a delivery is", async (asked) => {
+  served("is pinged in any state, signed like a delivery", async (asked) => {
     const { ask, command, sent } = asked
     const id = await made(asked, "one", { enabled: false })
     const versions = async () => {

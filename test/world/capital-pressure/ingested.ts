@@ -42,7 +42,7 @@ const isFailure = (answer: Answer): answer is { readonly fails: string } =>
 /** Responds or fails as the publisher is set up. */
 const asked = ({ tell }: Publishers, id: string) => {
   const answer = tell.get(id)
-  const fails = answer === undefined ? `${id} is not told.` : isFailure(answer) && answer.fails
+  const fails = answer === undefined ? `${id} has no values.` : isFailure(answer) && answer.fails
   if (answer === undefined || isFailure(answer)) {
     return Effect.fail(new FeedFailed({ detail: String(fails) }))
   }

@@ -30,7 +30,7 @@ export const describeDrawer = (world: () => World) =>
       await leave(shown)
     })
 
-    it("tells all of the metric, with a chart of its values and one of its z", async () => {
+    it("shows all of the metric, with a chart of its values and one of its z", async () => {
       const { browser, served } = world()
       const shown = await look(browser, served, { hash: "#metric=hy_spread", size: "phone" })
       const drawer = shown.page.locator(".drawer")
@@ -115,7 +115,7 @@ export const describeDrawer = (world: () => World) =>
       await leave(shown)
     })
 
-    it("is closed by a click beside it", async () => {
+    it("is closed by a click outside it", async () => {
       const { browser, served } = world()
       const shown = await look(browser, served, { hash: "#metric=nfci" })
       await shown.page.locator(".drawer .facts").waitFor()

@@ -21,7 +21,7 @@ const said = (served: Served) => {
 export const describeLook = (world: () => World) => {
   describe("at each size", () => {
     for (const size of names) {
-      it(`shows everything on a ${size}, and nothing beside it`, async () => {
+      it(`shows everything on a ${size}, without overflow`, async () => {
         const { browser, served } = world()
         const shown = await look(browser, served, { size })
         const { page } = shown
@@ -51,7 +51,7 @@ export const describeLook = (world: () => World) => {
       await leave(shown)
     })
 
-    it("stands in one, two and four columns", async () => {
+    it("has one, two and four columns", async () => {
       const { browser, served } = world()
       const shown = await look(browser, served)
       const columns = async (size: Size) => {
@@ -119,7 +119,7 @@ export const describeLook = (world: () => World) => {
     await leave(shown)
   })
 
-  it("is dark where the system is, and where its reader wants it, for ever", async () => {
+  it("is dark by the system's setting and by the reader's, permanently", async () => {
     const { browser, served } = world()
     const shown = await look(browser, served, { colorScheme: "dark" })
     const { page } = shown
@@ -145,7 +145,7 @@ export const describeLook = (world: () => World) => {
     await leave(shown)
   })
 
-  it("draws its lines anew when colours change, and tiers when they are wanted", async () => {
+  it("redraws its lines when colours change, and tiers on request", async () => {
     const { browser, served } = world()
     const shown = await look(browser, served)
     const canvas = shown.page.locator("#history-chart canvas")

@@ -142,7 +142,7 @@ export const describeStates = (world: () => World) =>
       await leave(shown)
     })
 
-    it("asks each minute, is told that nothing changed, and changes nothing", async () => {
+    it("polls each minute, receives 304, and changes nothing", async () => {
       const { browser, served } = world()
       const shown = await look(browser, served)
       const { page } = shown

@@ -56,7 +56,7 @@ describe("a checkpoint", () => {
       }
       const after = simulated.after()
       const found = await readCheckpoint(after.disk, dir)
-      // Before its first step the old one is intact; a kill before its sync leaves the whole new one.
+      // Before its first step the old one is intact; a kill before its sync leaves the new one.
       if (found) isOf(step === 1 ? 1 : 2, found)
       else assert(step > 1, "the old one is lost before anything was written")
     }

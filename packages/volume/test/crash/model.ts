@@ -1,5 +1,5 @@
 /**
- * What a volume must know, given what it acknowledged. A change without a response may have
+ * The facts that a volume must have, given its responses. A change without a response may have
  * happened or not: until a read decides, both are correct.
  */
 import assert from "node:assert/strict"

@@ -149,7 +149,7 @@ export const makeSimulatedFile = (
         .filter(({ position }) => position < size)
         .map((write) => (write.position + write.bytes.length <= size ? write : cut(write)))
     },
-    /** The writes that a sync makes durable if it starts now. `fails` loses some of them for good. */
+    /** The writes that a sync makes durable if it starts now. `fails` loses some permanently. */
     beginSync: () => {
       const covered = new Set(volatile)
       return (fails: boolean) => {

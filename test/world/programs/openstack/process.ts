@@ -48,7 +48,7 @@ const start = (place: Place, service: Service, command: string, args: ReadonlyAr
   const folder = join(place.folder, service)
   const log = openSync(join(folder, "log"), "a")
   const env = environmentOf(place, service)
-  // The service receives SIGTERM when this process dies, for whatever reason.
+  // The service receives SIGTERM when this process dies, for any reason.
   const tied = ["--pdeathsig", "TERM", "--", command, ...args]
   const child = spawn("setpriv", tied, { cwd: folder, env, stdio: ["ignore", log, log] })
   closeSync(log)

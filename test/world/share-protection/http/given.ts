@@ -2,9 +2,9 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { secretRef } from "../samples.ts"
-import { register, run } from "./course.ts"
 import { project_a, share_a, trust_a } from "./ports.ts"
 import type { Client } from "./served.ts"
+import { register, run } from "./transitions.ts"
 
 export const owner = { token: "owner" }
 export const admin = { token: "admin" }

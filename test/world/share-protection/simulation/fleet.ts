@@ -113,7 +113,7 @@ export const standing = (yard: Yard, boot: Boot): Effect.Effect<void> =>
       const isGone = () => world.machines.get(worker_id)?.is_alive === false
       yield* Effect.forkDetach(life(yard, { ...boot, worker_id }))
       while (!isGone()) yield* Effect.sleep(minute_ms)
-      if (happens(world, "an agent begins anew", 0.5)) {
+      if (happens(world, "an agent restarts", 0.5)) {
         yield* Effect.forkDetach(life(yard, { ...boot, worker_id }, true))
         yield* Effect.sleep(minute_ms)
         while (!isGone()) yield* Effect.sleep(minute_ms)

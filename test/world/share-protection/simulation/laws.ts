@@ -79,7 +79,7 @@ const countsAgree = ({ ledgers, targets, shares, backups }: Records, law: Law) =
   const countOf = (project: string, list: ReadonlyArray<{ readonly project_id: string | null }>) =>
     list.filter(({ project_id }) => project_id === project).length
   for (const [project, ledger] of ledgers) {
-    law(ledger.targets === countOf(project, there), "a ledger counts the targets that are there")
+    law(ledger.targets === countOf(project, there), "a ledger counts the existing targets")
     law(ledger.policies === countOf(project, policies), "a ledger counts the policies")
     law(ledger.backups === countOf(project, counted), "a ledger counts the backups")
   }

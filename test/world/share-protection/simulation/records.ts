@@ -156,7 +156,7 @@ export const takeJob = ({ jobs }: Records, law: Law, { id, event }: Happened<Job
       job.hold = { worker_id: event.worker_id, fence: event.fence }
       return
     case "JobUnassigned":
-      law(job.state === "queued" && isSame(job.hold, event), "what began is not taken back")
+      law(job.state === "queued" && isSame(job.hold, event), "a job that began is not unassigned")
       job.hold = null
       return
     case "JobStarted":
@@ -175,7 +175,7 @@ export const takeJob = ({ jobs }: Records, law: Law, { id, event }: Happened<Job
       return
     case "JobFailed": {
       const is_its_own = event.worker_id === null ? job.hold === null : isSame(job.hold, event)
-      law(!has_ended && is_its_own, "only its worker, or nobody, fails a job")
+      law(!has_ended && is_its_own, "only its worker, or no one, fails a job")
       Object.assign(job, { state: "error", wrote_nothing: event.wrote_nothing })
       return
     }
@@ -268,7 +268,7 @@ export const takeLease = ({ leases }: Records, law: Law, { id, event }: Happened
       lease.holds.delete(event.job_id)
       return
     case "LeaseClosed":
-      law(lease.holds.size === 0, "a target goes when nobody holds it")
+      law(lease.holds.size === 0, "a target is deleted only without lease holders")
       lease.is_closed = true
   }
 }
@@ -294,7 +294,7 @@ export const takeRollout = ({ rollouts }: Records, law: Law, happened: Happened<
     return
   }
   const rollout = rollouts.get(id)
-  if (rollout === undefined) return law(false, `${event.type} of a rollout that is not there`)
+  if (rollout === undefined) return law(false, `${event.type} of a missing rollout`)
   law(rollout.state === "running", "a rollout ends once")
   if (event.type === "ReplacementStarted") {
     law(!rollout.replaced.includes(event.old_worker_id), "a worker is replaced once")

@@ -24,7 +24,7 @@ export const takeBackup = (records: Records, law: Law, happened: Happened<Backup
     return
   }
   const backup = backups.get(id)
-  if (backup === undefined) return law(false, `${event.type} of a backup that is not there`)
+  if (backup === undefined) return law(false, `${event.type} of a missing backup`)
   moveBackup(backup, law, event)
   const share = shares.get(backup.share_id)
   if (share !== undefined) share.changed_at ??= position
@@ -87,7 +87,7 @@ const moveBackup = (
     case "BackupRestoreTested":
     case "BackupRestoreTestFailed":
       law(status === "available", "only what is available is tested")
-      law(event.taken_at === backup.taken_at, "a test tells of the backup that it tried")
+      law(event.taken_at === backup.taken_at, "a test names the backup that it tried")
       return
     case "BackupAdopted":
       return law(false, "nothing is there to be adopted")
@@ -115,7 +115,7 @@ export const takeRestore = ({ restores }: Records, law: Law, happened: Happened<
     return
   }
   const restore = restores.get(id)
-  if (restore === undefined) return law(false, `${event.type} of a restore that is not there`)
+  if (restore === undefined) return law(false, `${event.type} of a missing restore`)
   const allowed: Record<typeof event.type, readonly [ReadonlyArray<string>, string]> = {
     RestoreQueued: [["pending"], "queued"],
     RestoreStarted: [["pending", "queued"], "running"],
@@ -138,7 +138,7 @@ export const takeTarget = ({ targets }: Records, law: Law, happened: Happened<Ta
     return
   }
   const target = targets.get(id)
-  if (target === undefined) return law(false, `${event.type} of a target that is not there`)
+  if (target === undefined) return law(false, `${event.type} of a missing target`)
   law(target.status !== "deleted", "nothing happens to a target that is gone")
   switch (event.type) {
     case "TargetUpdated": {

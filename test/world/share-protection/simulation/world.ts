@@ -198,7 +198,7 @@ const judge = (world: World, id: string, event: Message, cause: number) => {
   if (event.type === "JobFailed" && String(detailOf(event)).includes("began anew")) {
     count(world, "a worker forgot a job")
     const machine = world.machines.get(records.jobs.get(id)?.hold?.worker_id ?? "")
-    law(world)(machine?.is_anew === true, "no job is taken back from an agent that knows of it")
+    law(world)(machine?.is_anew === true, "no job is failed whose agent still has it")
   }
   if (event.type === "JobRetried" && "automatic" in event && event.automatic) {
     count(world, "a job was tried again by itself")

@@ -64,7 +64,7 @@ export const lawsBroken = (
     const lost = missingOf(subscriber, all).find((n) => !letters.has(n) && !open?.has(n))
     if (lost !== undefined) return `${id} has lost ${lost}: it is neither open nor given up`
     const early = [...letters.keys()].find((n) => !refused.has(all[n - 1]?.subject ?? ""))
-    if (early !== undefined) return `${id} gave ${early} up, which nobody refuses`
+    if (early !== undefined) return `${id} gave ${early} up, which was never refused`
     const disorder = disorderOf(subscriber, all, letters)
     if (disorder !== undefined) return disorder
   }

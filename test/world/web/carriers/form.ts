@@ -60,7 +60,7 @@ export const describeCarrierForm = (world: () => CarrierWorld) => {
       await leave(shown)
     })
 
-    it("shows beside the fields what the server refuses of them", async () => {
+    it("shows the server's validation errors next to the fields", async () => {
       const { served } = world()
       const text = "he range has 2000000 MC numbers; the maximum is 1000000"
       served.answer = refusing(400, `t${text}`)

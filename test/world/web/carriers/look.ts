@@ -38,7 +38,7 @@ const names = ["phone", "tablet", "desk"] as const satisfies ReadonlyArray<Size>
 
 const describeSource = (world: () => CarrierWorld) =>
   describe("the registry", () => {
-    it("is told with its age, and what it was last troubled by", async () => {
+    it("is shown with its age and its last failure", async () => {
       const { served } = world()
       const shown = await lookAtCarriers(world())
       const line = () => shown.page.locator(".source").textContent()
@@ -64,7 +64,7 @@ const describeSource = (world: () => CarrierWorld) =>
       await leave(shown)
     })
 
-    it("that is set up but not used is told beside the one that is", async () => {
+    it("that is configured but not used is shown next to the one in use", async () => {
       const { served } = world()
       served.source = sources.fmcsa
       served.spare = sources.demo
@@ -88,7 +88,7 @@ const describeSource = (world: () => CarrierWorld) =>
       await leave(shown)
     })
 
-    it("where there is none says what to run, and is seen by itself when it is there", async () => {
+    it("that is missing shows the commands to run, and appears without a reload", async () => {
       const { served } = world()
       served.source = sources.none
       const permissions = ["clipboard-read", "clipboard-write"]
@@ -120,7 +120,7 @@ const describeSource = (world: () => CarrierWorld) =>
 
 export const describeCarrierLook = (world: () => CarrierWorld) => {
   for (const size of names) {
-    it(`shows a search on a ${size}, and nothing beside it`, async () => {
+    it(`shows a search on a ${size}, without overflow`, async () => {
       const shown = await lookAtCarriers(world(), { size })
       const { page } = shown
       await picture(page, `carriers-${size}-first`)

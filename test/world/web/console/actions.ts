@@ -78,7 +78,7 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       await leave(shown)
     })
 
-    it("goes with its view, and stays while that is drawn anew", async () => {
+    it("closes with its view, and stays open while that is redrawn", async () => {
       const shown = await lookAtConsole(world(), { hash: job })
       const { page } = shown
       await open(page, /^Cancel Backup/)
@@ -93,7 +93,7 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       await leave(shown)
     })
 
-    it("is not left as it is once it was sent, until the answer is there", async () => {
+    it("cannot be closed after it was sent, until the response arrives", async () => {
       world().served.answers.set(cancel_path, 503)
       const shown = await lookAtConsole(world(), { hash: job })
       const { page } = shown

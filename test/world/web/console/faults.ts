@@ -76,7 +76,7 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     await leave(shown)
   })
 
-  it("draws the ring for a token of its state alone, and says what is not told", async () => {
+  it("draws the ring for a token of its state alone, and marks the missing values", async () => {
     const { served } = world()
     served.answers.set("/v1/cluster/metrics", 403)
     const shown = await lookAtConsole(world(), { hash: "#ring" })

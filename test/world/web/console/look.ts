@@ -55,7 +55,7 @@ export const places = [
 ] as const
 
 export const describeConsoleLook = (world: () => ConsoleWorld) => {
-  it("shows each view on a phone and on a desk, and nothing beside it", async () => {
+  it("shows each view on a phone and a desktop, without overflow", async () => {
     for (const size of ["phone", "desk"] as const) {
       const shown = await lookAtConsole(world(), { size })
       for (const [name, hash, wait] of places) {

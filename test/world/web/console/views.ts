@@ -50,7 +50,7 @@ const describeJobs = (world: () => ConsoleWorld) =>
       await leave(shown)
     })
 
-    it("have what is asked for in their form, also after going back", async () => {
+    it("show the filter in their form, also after going back", async () => {
       const shown = await lookAtConsole(world(), { hash: "#jobs" })
       const { page } = shown
       const [state, project] = [page.getByLabel("State"), page.getByLabel("Project")]
@@ -70,7 +70,7 @@ const describeJobs = (world: () => ConsoleWorld) =>
       await leave(shown)
     })
 
-    it("one of them tells its way, and how long each step took", async () => {
+    it("one of them shows its steps, and the duration of each", async () => {
       const shown = await lookAtConsole(world(), { hash: `#jobs?job=${uuid(9)}` })
       const { page } = shown
       await page.locator(".way li").first().waitFor()
@@ -213,7 +213,7 @@ const describePast = (world: () => ConsoleWorld) =>
       await leave(shown)
     })
 
-    it("finds whose an id is, and says where it is nobody's, or not only one's", async () => {
+    it("finds the resource of an id, and reports an unknown or ambiguous one", async () => {
       const { served } = world()
       const shown = await lookAtConsole(world(), { hash: "#past" })
       const { page } = shown

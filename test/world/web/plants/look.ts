@@ -37,7 +37,7 @@ const names = ["phone", "tablet", "desk"] as const satisfies ReadonlyArray<Size>
 
 export const describePlantLook = (world: () => PlantWorld) => {
   for (const size of names) {
-    it(`shows predictions on a ${size}, and nothing beside it`, async () => {
+    it(`shows predictions on a ${size}, without overflow`, async () => {
       const shown = await lookAtPlants(world(), { size })
       const { page } = shown
       await picture(page, `plants-${size}-first`)
@@ -87,7 +87,7 @@ export const describePlantLook = (world: () => PlantWorld) => {
   })
 
   describe("the model", () => {
-    it("is told by its form, size and hash, and by what it can tell apart", async () => {
+    it("is shown with its form, size, hash and classes", async () => {
       const shown = await lookAtPlants(world())
       const { page } = shown
       const text = (await page.locator(".source").textContent()) ?? ""
@@ -129,7 +129,7 @@ export const describePlantLook = (world: () => PlantWorld) => {
       await leave(shown)
     })
 
-    it("that is missing is said with why, and seen by itself when it is there", async () => {
+    it("that is missing shows the reason, and appears without a reload", async () => {
       const { served } = world()
       served.model = undefined
       const shown = await lookAtPlants(world())

@@ -28,7 +28,7 @@ const middleOf = (canvas: Element, away = 0) => {
 }
 
 export const describePlantPhotos = (world: () => PlantWorld) => {
-  it("tells the class in words, its name as it is, and the likeliest five", async () => {
+  it("shows the class in words, its exact name, and the likeliest five", async () => {
     const { served } = world()
     const shown = await lookAtPlants(world())
     const { page } = shown
@@ -82,7 +82,7 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
     for (const kind of ["jpeg", "png"] as const) {
       for (const [as, auto_orient] of [
         ["upright, as the network sees it", true],
-        ["as it lies, once the map of that is there", false],
+        ["in its stored orientation, once its map arrived", false],
       ] as const) {
         it(`is shown ${as} (${kind})`, async () => {
           const { served } = world()

@@ -50,7 +50,7 @@ const untilBack = (url: string, token: string) =>
     return health.status === 200 && !ready.text.includes("connection to the bus") && ready
   })
 
-describeWithServer("a server whose bus stands still", () => {
+describeWithServer("a server whose bus is paused", () => {
   it(
     "is unhealthy and says so on each line, and takes blobs",
     async () => {
@@ -79,7 +79,7 @@ describeWithServer("a server whose bus stands still", () => {
   )
 })
 
-describeWithServer("a process without blobs whose bus stands still", () => {
+describeWithServer("a process without blobs whose bus is paused", () => {
   it(
     "is asked no more until it is back, whether it has the paths or conducts",
     async () => {

@@ -11,7 +11,7 @@ const minutes_ms = 180_000
 
 afterAll(cleanUp)
 
-describeWithServer("beside a server with TLS by its own environment", () => {
+describeWithServer("a server whose TLS is set in its own environment", () => {
   let server: Server
   let cert: string
   beforeAll(async () => {
@@ -32,7 +32,7 @@ describeWithServer("beside a server with TLS by its own environment", () => {
     ["audit list", ["audit", "list"]],
     ["targets list", ["targets", "list"]],
   ])(
-    "%s works without a word of TLS",
+    "%s works without a TLS setting",
     async (_, words) => {
       const { code, stderr } = await runVerb(server.data_dir, words)
       assert.equal(code, 0, stderr)

@@ -6,8 +6,8 @@ import { cleanUp, natsServersOn, newFolder, startVerb } from "../../world/server
 
 afterAll(cleanUp)
 
-describeWithServer("a start that is told to stop", () => {
-  it("ends in order and leaves nothing half made, at whatever moment", async () => {
+describeWithServer("a start that is interrupted", () => {
+  it("ends in order and leaves no partial files, at any moment", async () => {
     const data_dir = newFolder()
     for (let ms = 300; ms <= 2100; ms += 300) {
       const { child, ended, printed } = startVerb(data_dir, ["serve"])
