@@ -5,15 +5,15 @@ import { counter, histogram } from "#schemas/metric.ts"
 
 const ended = counter(
   "almanac_commands_total",
-  "Commands, by aggregate and how they ended: done, rejected, unavailable or broken.",
+  "Commands, by aggregate and result: done, rejected, unavailable or broken.",
 )
 const failed = counter(
   "almanac_command_failed_tries_total",
-  "Tries of commands that came to nothing, most of them made again, by what happened.",
+  "Failed attempts of commands, most of which are retried, by reason.",
 )
 const duration = histogram(
   "almanac_command_duration_seconds",
-  "From a command's arrival at its aggregate until it ended, its turn included.",
+  "Time of a command at its aggregate in seconds, including the queue.",
   [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15],
 )
 

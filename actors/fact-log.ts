@@ -77,5 +77,6 @@ export const outOfOrder = (
   { epoch, from }: { readonly epoch: string; readonly from: number },
 ) =>
   new FactsOutOfOrder({
-    detail: `Facts after ${from} do not follow cursor ${cursorIn(context, epoch)} of ${epoch}.`,
+    detail:
+      `Facts after ${from} do not continue at cursor ${cursorIn(context, epoch)} of ` + `${epoch}.`,
   })

@@ -177,7 +177,7 @@ const find = <Rejection>(memory: Memory, commands: Batch<Rejection>, fresh: bool
   )
 
 const reused = new Unavailable({
-  detail: "Something else was done under this id before.",
+  detail: "This command id was already used for another command.",
   is_reused: true,
 })
 
@@ -254,7 +254,8 @@ export const stateAfter = <State>(
       commit.events.reduce((state, event) => to.evolve(state, decode(event)), before),
   )
   if (commit.snapshot.machine <= to.save(to.initialState).machine) return folded
-  const detail = `A newer release has changed ${stream}, and this one cannot read it.`
+  const detail =
+    `A newer release has changed ${stream}; this release cannot read it. Upgrade this ` + `process.`
   return Effect.catchDefect(folded, () => Effect.fail(new LogUnavailable({ detail })))
 }
 

@@ -48,6 +48,6 @@ export const Term = Context.Reference<LeaseTerm>("actors/Term", {
 export const inTerm = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { isOver } = yield* Term
-    if (yield* isOver) return yield* new Unavailable({ detail: "The lease has run out." })
+    if (yield* isOver) return yield* new Unavailable({ detail: "The lease has expired." })
     return yield* effect
   })

@@ -92,7 +92,7 @@ export const runProcess = (process: Process) =>
     const backoff = newBackoff()
     const waits = Effect.fnUntraced(function* ({ detail }: LogUnavailable) {
       const { is_logged, times } = yield* backoff
-      if (is_logged) yield* Effect.logWarning(`${process.name} waits${times}: ${detail}`)
+      if (is_logged) yield* Effect.logWarning(`${process.name} is waiting${times}: ${detail}`)
     })
     return Effect.scoped(runOnce(process)).pipe(
       Effect.tapError(waits),
@@ -110,7 +110,7 @@ export const keepRunning = (process: Process) =>
     const backoff = newBackoff()
     const pause = Effect.fnUntraced(function* (defect: unknown) {
       const { is_logged, times, pause_ms } = yield* backoff
-      if (is_logged) yield* Effect.logError(`${process.name} begins again${times}.`, defect)
+      if (is_logged) yield* Effect.logError(`${process.name} failed and restarts${times}.`, defect)
       yield* Effect.sleep(Duration.millis(pause_ms))
     })
     return Effect.forever(Effect.catchDefect(runProcess(process), pause))
@@ -231,11 +231,12 @@ const acting = Effect.fnUntraced(function* (name: string, { due, wake, traces }:
 /** Executes an item. False if a dependency is unavailable; the item is retried then. */
 const execute = (
   commands: Commands["Service"],
-  actor: string,
+  name: string,
   now: number,
   { command_id, cause, batch }: Caused,
 ): Effect.Effect<boolean> => {
   const at = DateTime.formatIso(DateTime.makeUnsafe(now))
+  const actor = `process:${name}`
   const origin = { command_id, actor, at, ...(cause === undefined ? {} : { cause }) }
   const prepared = Effect.isEffect(batch) ? batch : Effect.succeed(batch)
   return Effect.flatMap(inTerm(prepared), (ready) =>
@@ -244,7 +245,7 @@ const execute = (
     Effect.as(true),
     Effect.catch((refusal) => {
       if (refusal instanceof Unavailable) return Effect.succeed(false)
-      return Effect.as(Effect.logDebug(`Refused: ${String(refusal)}`), true)
+      return Effect.as(Effect.logDebug(`Command rejected: ${String(refusal)}`), true)
     }),
   )
 }

@@ -29,12 +29,13 @@ const eventsCheck = ({ event }: AnyDecider): Check => {
   const decode = Schema.decodeUnknownSync(event)
   const types = typesOf(event)
   const faultOf = (one: Message) => {
-    if (!types.has(one.type)) return `its event ${one.type} is of no type of this aggregate`
+    if (!types.has(one.type))
+      return `its event ${one.type} has a type that this aggregate does not have`
     try {
       decode(one)
       return undefined
     } catch (cause) {
-      return reasonOf(`its event ${one.type} is of another shape`, cause)
+      return reasonOf(`its event ${one.type} does not match its schema`, cause)
     }
   }
   return ({ events }) => {
@@ -67,7 +68,7 @@ const snapshotCheck = (decider: AnyDecider): Check => {
     try {
       decider.restore(snapshot)
     } catch (cause) {
-      return reasonOf("its snapshot is of no state", cause)
+      return reasonOf("its snapshot has an unknown state", cause)
     }
     if (is_current) known.add(value)
     return undefined

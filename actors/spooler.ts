@@ -72,7 +72,7 @@ const steps = <
       Effect.catchTag("SpoolFailed", ({ detail }) => {
         if (is_reported) return Effect.void
         is_reported = true
-        return Effect.logWarning(`${name} does not forget what is recorded: ${detail}`)
+        return Effect.logWarning(`${name} could not remove recorded facts and retries: ${detail}`)
       }),
     )
 
@@ -96,7 +96,7 @@ const steps = <
 
     const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
     const command_id = `facts-${epoch}-${from}-${last}`
-    const origin = { command_id, actor: `node:${node_id}`, at }
+    const origin = { command_id, actor: `process:spool-${node_id}`, at }
     yield* commands.send(origin, address(to, node_id, record({ epoch, from, facts })))
     yield* acknowledge(last)
     return last
@@ -124,7 +124,7 @@ export const spooler = <
     const report = ({ detail }: Detailed) => {
       if (detail === reported) return Effect.void
       reported = detail
-      return Effect.logWarning(`${name} waits: ${detail}`)
+      return Effect.logWarning(`${name} is waiting: ${detail}`)
     }
     const running = Effect.gen(function* () {
       let cursor = yield* begin

@@ -11,13 +11,13 @@ const ms_per_s = 1000
 const certificate = {
   name: "almanac_tls_certificate_expiry_timestamp_seconds",
   type: "gauge",
-  help: "When the served certificate runs out, in Unix time; no sample without TLS.",
+  help: "Expiry of the TLS certificate, in Unix time; no sample without TLS.",
 } as const
 
 const build = {
   name: "almanac_build_info",
   type: "gauge",
-  help: "1, with the release and the runtime as labels.",
+  help: "Always 1; the labels are the release and the runtime.",
 } as const
 
 /** Time of the last state backup of this folder; 0 if never or unknown. */
@@ -28,7 +28,7 @@ const lastBackup = (data_dir: string) =>
     Effect.orElseSucceed(() => 0),
   )
 
-const backup_help = "When state was last backed up from here, in Unix time; 0: never."
+const backup_help = "Time of the last state backup of this data folder, in Unix time; 0: never."
 
 /**
  * Fails if the data folder cannot be read. `certificateEnds` returns the expiry of the served
@@ -46,11 +46,16 @@ export const placeMetrics = (
     return [
       familyText(build, [[1, { version, node: process.versions.node }]]),
       plainText("almanac_data_disk_", [
-        ["gauge", "free_bytes", "Free bytes where the data folder is.", disk.bavail * disk.bsize],
+        [
+          "gauge",
+          "free_bytes",
+          "Free bytes on the disk of the data folder.",
+          disk.bavail * disk.bsize,
+        ],
         [
           "gauge",
           "size_bytes",
-          "Bytes of the disk where the data folder is.",
+          "Size of the disk of the data folder in bytes.",
           disk.blocks * disk.bsize,
         ],
       ]),

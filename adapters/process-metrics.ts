@@ -45,17 +45,42 @@ export const processMetrics = Effect.gen(function* () {
       Math.max(0, delay.percentile(share) / ns_per_s - resolution_ms / ms_per_s)
     const of_process = plainText("process_", [
       ["gauge", "resident_memory_bytes", "Resident memory.", rss],
-      ["counter", "cpu_seconds_total", "User and system time.", (user + system) / us_per_s],
-      ["gauge", "start_time_seconds", "When the process began, in Unix time.", started_s],
-      ["gauge", "uptime_seconds", "Seconds since the start.", process.uptime()],
-      ["gauge", "open_fds", "Files and sockets that are open.", open_files],
+      [
+        "counter",
+        "cpu_seconds_total",
+        "User and system CPU time in seconds.",
+        (user + system) / us_per_s,
+      ],
+      ["gauge", "start_time_seconds", "Start of the process, in Unix time.", started_s],
+      ["gauge", "uptime_seconds", "Seconds since the start of the process.", process.uptime()],
+      ["gauge", "open_fds", "Open files and sockets.", open_files],
     ])
     const of_node = plainText("nodejs_", [
-      ["gauge", "heap_used_bytes", "Heap in use.", heapUsed],
-      ["gauge", "external_memory_bytes", "Memory beside the heap, bodies above all.", external],
-      ["gauge", "eventloop_delay_p50_seconds", "Median delay of the event loop.", quantile(50)],
-      ["gauge", "eventloop_delay_p99_seconds", "Delay of the event loop at p99.", quantile(99)],
-      ["gauge", "eventloop_delay_max_seconds", "Largest delay of the event loop.", quantile(100)],
+      ["gauge", "heap_used_bytes", "Used heap in bytes.", heapUsed],
+      [
+        "gauge",
+        "external_memory_bytes",
+        "Memory outside the heap in bytes, mostly request bodies.",
+        external,
+      ],
+      [
+        "gauge",
+        "eventloop_delay_p50_seconds",
+        "Median delay of the event loop in seconds.",
+        quantile(50),
+      ],
+      [
+        "gauge",
+        "eventloop_delay_p99_seconds",
+        "99th percentile of the event loop's delay in seconds.",
+        quantile(99),
+      ],
+      [
+        "gauge",
+        "eventloop_delay_max_seconds",
+        "Maximum delay of the event loop in seconds.",
+        quantile(100),
+      ],
     ])
     // Each reading covers the time since the previous one.
     delay.reset()

@@ -88,20 +88,21 @@ export const missingText = (missing: ReadonlyArray<Missing>) => {
 export const findingText = ({ kind, witness, position, head, missing }: Finding) => {
   switch (kind) {
     case "absent":
-      return `${missingText(missing)}: its stream is gone, and ${witness} shows ${position}`
+      return `${missingText(missing)}: its stream is gone, but ${witness} has position ${position}`
     case "shorter":
-      return `${missingText(missing)}: it ends at ${head}, and ${witness} shows ${position}`
+      return `${missingText(missing)}: it ends at ${head}, but ${witness} has position ${position}`
     case "gap":
       return `${missingText(missing)}, before its end at ${head}`
     case "other":
-      return `it holds another commit at ${position} than ${witness} shows`
+      return `its commit at ${position} differs from that of ${witness}`
   }
 }
 
 /** Options for an operator whose log has lost commits. */
 export const remedy =
-  "See `almanac doctor`. Put a backup back with `almanac restore-state`, or give the missing " +
-  "commits up with `almanac log accept-loss`."
+  "Run `almanac doctor`. Restore a backup with `almanac restore-state`, or accept the loss of " +
+  "the " +
+  "missing commits with `almanac log accept-loss`."
 
 /** All ranges of several findings, merged and in order. */
 export const mergeMissing = (all: ReadonlyArray<Missing>): ReadonlyArray<Missing> => {

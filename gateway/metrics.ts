@@ -41,13 +41,13 @@ export interface RequestMetrics {
 const requests_total = {
   name: "almanac_http_requests_total",
   type: "counter",
-  help: "Requests answered, by route and status.",
+  help: "Completed requests, by route and status.",
 } as const
 
 const duration = {
   name: "almanac_http_request_duration_seconds",
   type: "histogram",
-  help: "From a request's head to its answer's.",
+  help: "Time from a request's headers to the response's headers, in seconds.",
 } as const
 
 /** Routes are compared by identity. */

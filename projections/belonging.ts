@@ -72,12 +72,12 @@ export const caughtUp = Effect.fnUntraced(function* <Tables>({
     yield* waitFor(head)
   })
   const reported = Effect.tapError(waitUntilCurrent, () =>
-    report("waits for a process that writes it."),
+    report("is waiting for a process that writes it."),
   )
   yield* Effect.retry(reported, { schedule: Schedule.spaced(retry_ms), while: isBehind })
 })
 
-const not_yet = new Behind({ detail: "It is of another log." })
+const not_yet = new Behind({ detail: "It belongs to another log." })
 
 /** A lag passes with time; an unreachable log is a separate failure. */
 const isBehind = ({ _tag }: Behind | LogUnavailable) => _tag === "Behind"

@@ -38,7 +38,9 @@ const background_events_max = 50
 /** How often a rebuild catches up with another process that writes and is slightly ahead. */
 const replaces_max = 50
 
-const overtaken = new DatabaseUnusable({ detail: "It is written faster than it can be built." })
+const overtaken = new DatabaseUnusable({
+  detail: "The log is written faster than the read model is built.",
+})
 
 const ns_per_ms = 1e6
 
@@ -246,11 +248,11 @@ const maintain = Effect.fnUntraced(function* <Tables>(maintenance: Maintenance<T
   const belongsTogether = belongs({ log, database, part, service })
   const ensureCurrent = Effect.gen(function* () {
     if (!(yield* belongsTogether)) {
-      yield* Effect.logWarning(`${name} stays as it is: it shows more than the log holds.`)
+      yield* Effect.logWarning(`${name} is not rebuilt: it is ahead of the log.`)
       return false
     }
     if (yield* continues(log, database, part)) return true
-    yield* Effect.logWarning(`${name} is of another log: building it again.`)
+    yield* Effect.logWarning(`${name} belongs to another log and is rebuilt.`)
     yield* rebuild
     return true
   })
@@ -356,7 +358,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
 /** A read model that this process does not maintain. Its tables are opened but never written. */
 export const unmaintained = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Tables>) {
   const { db, reader, dump } = yield* openDatabase(blueprint)
-  const detail = `The ${blueprint.service} read model is not kept by this process.`
+  const detail = `This process does not maintain the ${blueprint.service} read model.`
   const refused = Effect.fail(new DatabaseUnusable({ detail }))
   const model: ReadModel<Tables> = {
     db,

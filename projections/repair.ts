@@ -17,20 +17,21 @@ export const repairWhenLost = <Tables>(
   const { warn, forget } = warnOnce(name)
   const repair = Effect.suspend(() => {
     if (database.place() !== "lost") return Effect.void
-    return Effect.andThen(warn("is gone: building it again."), build)
+    return Effect.andThen(warn("is missing and is rebuilt."), build)
   }).pipe(
-    Effect.catch(({ detail }) => warn(`is gone and cannot be built again yet: ${detail}`)),
+    Effect.catch(({ detail }) => warn(`is missing and cannot be rebuilt yet: ${detail}`)),
     building.withPermit,
   )
   // Processes that still find the database continue during the rebuild.
   return Effect.suspend(() => {
     const place = database.place()
     if (place === "lost") return repair
-    if (place === "foreign") return warn("is not where it was: what is there is left as it is.")
+    if (place === "foreign")
+      return warn("has been replaced by another file, which is left unchanged.")
     forget()
     return Effect.void
   }).pipe(
     // The folder may be inaccessible for a moment: the next check looks again.
-    Effect.catchDefect((defect) => warn(`cannot be looked for: ${defect}`)),
+    Effect.catchDefect((defect) => warn(`cannot be checked: ${defect}`)),
   )
 }

@@ -49,7 +49,7 @@ export const makeWaiters = Effect.fnUntraced(function* (
     for (const waiter of waiters) {
       if (waiter.last > sweep) return
       waiters.delete(waiter)
-      const detail = `${name} is behind ${waiter.position}.`
+      const detail = `${name} has not reached position ${waiter.position}.`
       waiter.resume(Effect.fail(new Behind({ detail })))
     }
   }

@@ -80,7 +80,7 @@ export const text = (pattern = /^[^\r\n\0]*$/, range = ""): Kind<string, string>
 const text_length_max = 4096
 
 /** A network in CIDR notation. */
-export const network = text(/^[0-9a-fA-F.:]+\/\d{1,3}$/, "CIDR, as 10.0.0.0/8 or fd00::/8")
+export const network = text(/^[0-9a-fA-F.:]+\/\d{1,3}$/, "CIDR, such as 10.0.0.0/8 or fd00::/8")
 
 export const choice = <const Values extends ReadonlyArray<string>>(
   ...values: Values

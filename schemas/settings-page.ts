@@ -8,25 +8,27 @@ export const settingsPage = () =>
 
 const introduction = `# Configuration
 
-This page is made from \`schemas/settings.ts\`; a test holds it equal
-(\`npx vitest run --project test test/schemas/settings.test.ts -u\` rewrites it).
+This page is generated from \`schemas/settings.ts\`. A test compares the two; to regenerate it, run
+\`npx vitest run --project test test/schemas/settings.test.ts -u\`.
 
-Almanac starts without any configuration. Each source overrides the one before it:
+Almanac needs no configuration to start. Settings are read from these sources; each one overrides
+those before it:
 
 1. the defaults below;
 2. a TOML file: \`--config FILE\`, or \`ALMANAC_CONFIG\`;
 3. environment variables: \`ALMANAC_<SECTION>__<NAME>\`, for example \`ALMANAC_API__BIND_PORT=0\`;
-4. flags: \`--set section.name=value\`, as often as needed.
+4. flags: \`--set section.name=value\`, which can be repeated.
 
-In a variable or flag a list of texts is written with commas between them or as a JSON list, a list
-of tables as a JSON list of objects, and a yes or no as \`true\` or \`false\`. Relative paths start
-at the folder in which Almanac is started. An empty text means "not set".
+In a variable or flag, write a list of texts with commas or as a JSON array, a list of tables as a
+JSON array of objects, and a boolean as \`true\` or \`false\`. Relative paths are resolved against
+the folder in which Almanac is started. An empty text means "not set".
 
-A name that does not exist, a value of another type and one out of range stop the start with one
-line that says which, and where it was given.
+An unknown name, a value of the wrong type or a value out of range prevents the start. One line
+names the setting and its source.
 
-A secret is given in the file, in its variable, or in a file named by \`<name>_file\`, never by
-\`--set\`, since other users of a machine can read the arguments of a process. It is never printed.
+Set a secret in the TOML file, in its variable, or in a file named by \`<name>_file\`. \`--set\`
+rejects secrets, because other users of the machine can read a process's arguments. Secrets are
+never printed.
 `
 
 interface Section {
@@ -48,7 +50,7 @@ const section = ({ path, settings }: Section) => {
   const nested = settings.filter(([, setting]) => setting.form === "tables")
   const name = (own: string) => (path === "" ? own : `${path}.${own}`)
   return [
-    path === "" ? "## Before any section\n" : `## [${path}]\n`,
+    path === "" ? "## Outside sections\n" : `## [${path}]\n`,
     table(settings, ([own]) => variableOf(name(own))),
     ...nested.map(([own, { columns }]) => `### [[${name(own)}]]\n\n${table(settingsOf(columns))}`),
   ].join("\n")
@@ -72,9 +74,10 @@ const table = (
 
 const reloadables = () =>
   [
-    "## What SIGHUP reloads\n",
-    "On SIGHUP every source is read again. These settings apply at once; of any other that changed",
-    "the log says that it needs a restart. A reading with a mistake changes nothing.\n",
+    "## Reload settings with SIGHUP\n",
+    "SIGHUP reads all sources again. The settings below apply at once. If any other setting " +
+      "changed,",
+    "a log line says that it needs a restart. If a source has an error, no setting changes.\n",
     ...settingsOf(settings).flatMap(([path, { reloadable }]) =>
       reloadable ? [`- \`${path}\``] : [],
     ),

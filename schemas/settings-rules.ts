@@ -49,11 +49,15 @@ const roles = ({ roles, services, nats, database }: Settings): SettingProblem | 
   if (roles.length === 0) return wrong("needs at least one role")
   const missing = roles_of_a_bus.filter((role) => !roles.includes(role))
   if (nats.url === "" && missing.length > 0) {
-    return wrong(`needs ${missing.join(" and ")}, or nats.url, where other processes do that`)
+    return wrong(
+      `needs ${missing.join(" and ")}, or nats.url with other processes that have these roles`,
+    )
   }
   const only = (role: Role) => roles.every((other) => other === role)
   if (only("projections") && !database.connection.startsWith("postgres")) {
-    return wrong("projections alone needs PostgreSQL: gateways keep their own SQLite")
+    return wrong(
+      "projections alone needs PostgreSQL, because each gateway has its own SQLite files",
+    )
   }
   if (only("blob") && !services.includes("blob-storage")) {
     return wrong("blob alone needs the service blob-storage")
@@ -66,8 +70,8 @@ const roles = ({ roles, services, nats, database }: Settings): SettingProblem | 
 
 const address = ({ api }: Settings): SettingProblem | undefined => {
   if (!api.noauth || api.noauth_unsafe || isLoopback(api.bind_host)) return undefined
-  const problem = `is refused on ${api.bind_host}, which other machines reach: set api.bind_host`
-  return { path: "api.noauth", problem: `${problem} to 127.0.0.1, or api.noauth_unsafe too` }
+  const problem = `is rejected on ${api.bind_host}, which is not loopback: set api.bind_host`
+  return { path: "api.noauth", problem: `${problem} to 127.0.0.1, or set api.noauth_unsafe too` }
 }
 
 const tls = ({ tls }: Settings): SettingProblem | undefined => {
@@ -91,12 +95,15 @@ const tokens = ({ auth }: Settings): SettingProblem | undefined => {
     const token = Redacted.value(entry.token)
     const is_plain = token !== "" || entry.token_file !== ""
     if (is_plain === (entry.sha256 !== ""))
-      return { path, problem: "gives one of token, token_file and sha256" }
+      return { path, problem: "needs exactly one of token, token_file and sha256" }
     if (token !== "" && !bearer.test(token)) {
-      return { path: `${path}.token`, problem: "holds what a bearer token cannot (RFC 6750)" }
+      return {
+        path: `${path}.token`,
+        problem: "contains characters that a bearer token cannot have (RFC 6750)",
+      }
     }
     if (auth.tokens.findIndex((other) => other.name === entry.name) !== n) {
-      return { path: `${path}.name`, problem: `is taken by an earlier token: ${entry.name}` }
+      return { path: `${path}.name`, problem: `is the name of an earlier token: ${entry.name}` }
     }
     const same = auth.tokens.findIndex(
       (other) => Redacted.value(other.token) === token && other.sha256 === entry.sha256,
@@ -121,10 +128,10 @@ const jwt = ({ auth: { jwt } }: Settings): SettingProblem | undefined => {
     return { path: "auth.jwt.hs256_secret", problem: `needs ${secret_bytes_min} bytes or more` }
   }
   if (jwt.jwks_url !== "" && jwt.jwks_file !== "") {
-    return { path: "auth.jwt.jwks_file", problem: "and auth.jwt.jwks_url exclude each other" }
+    return { path: "auth.jwt.jwks_file", problem: "and auth.jwt.jwks_url cannot both be set" }
   }
   if (jwt.jwks_url.startsWith("http:") && !isLoopback(new URL(jwt.jwks_url).hostname)) {
-    return { path: "auth.jwt.jwks_url", problem: "must be https:// beyond loopback" }
+    return { path: "auth.jwt.jwks_url", problem: "must be https:// unless its host is loopback" }
   }
   return undefined
 }
@@ -132,7 +139,7 @@ const jwt = ({ auth: { jwt } }: Settings): SettingProblem | undefined => {
 const keystone = ({ identity, api, keystone_authtoken }: Settings): SettingProblem | undefined => {
   if (identity.kind !== "keystone") return undefined
   if (api.noauth)
-    return { path: "api.noauth", problem: "and identity.kind keystone exclude each other" }
+    return { path: "api.noauth", problem: "and identity.kind keystone cannot both be set" }
   for (const name of ["auth_url", "username", "project_name"] as const) {
     if (keystone_authtoken[name] === "") return needed(`keystone_authtoken.${name}`)
   }
@@ -142,7 +149,7 @@ const keystone = ({ identity, api, keystone_authtoken }: Settings): SettingProbl
 
 const needed = (path: string): SettingProblem => ({
   path,
-  problem: "must be given: identity.kind is keystone",
+  problem: "is required, because identity.kind is keystone",
 })
 
 /** Machines in the cloud need a bus that they can reach. */
@@ -161,10 +168,10 @@ const nats = ({ nats }: Settings): SettingProblem | undefined => {
   const password = Redacted.value(nats.password) !== "" || nats.password_file !== ""
   if (password && nats.user === "") return { path: "nats.password", problem: "needs nats.user" }
   if (nats.creds_file !== "" && nats.user !== "") {
-    return { path: "nats.creds_file", problem: "and nats.user exclude each other" }
+    return { path: "nats.creds_file", problem: "and nats.user cannot both be set" }
   }
   if ((nats.tls_cert === "") !== (nats.tls_key === "")) {
-    return { path: "nats.tls_cert", problem: "and nats.tls_key need each other" }
+    return { path: "nats.tls_cert", problem: "and nats.tls_key must be set together" }
   }
   for (const name of ["user", "creds_file", "tls_ca", "tls_cert"] as const) {
     if (nats[name] !== "" && nats.url === "") {
@@ -173,11 +180,13 @@ const nats = ({ nats }: Settings): SettingProblem | undefined => {
   }
   const { subscribers } = nats
   if (subscribers.length > 0 && nats.url !== "") {
-    const problem = "needs our own server: at nats.url, users are in its configuration"
+    const problem =
+      "works only with the embedded NATS server: at nats.url, add users to the server's " +
+      "configuration"
     return { path: "nats.subscribers", problem }
   }
   if (subscribers.length > subscribers_max || new Set(subscribers).size < subscribers.length) {
-    const problem = `takes at most ${subscribers_max} names, each once`
+    const problem = `must have at most ${subscribers_max} different names`
     return { path: "nats.subscribers", problem }
   }
   if (nats.replicas > 1 && nats.url === "") {
@@ -229,13 +238,16 @@ const limits = ({ api, blob, conductor }: Settings): SettingProblem | undefined 
 const capital = ({ capital }: Settings): SettingProblem | undefined => {
   const token = Redacted.value(capital.token)
   if (token !== "" && !bearer.test(token)) {
-    return { path: "capital.token", problem: "holds what a bearer token cannot (RFC 6750)" }
+    return {
+      path: "capital.token",
+      problem: "contains characters that a bearer token cannot have (RFC 6750)",
+    }
   }
   if (capital.prices_source === "csv" && capital.prices_dir === "") {
-    return { path: "capital.prices_dir", problem: "is needed with capital.prices_source csv" }
+    return { path: "capital.prices_dir", problem: "is required with capital.prices_source csv" }
   }
   if (capital.prices_source === "stooq" && Redacted.value(capital.stooq_key) === "") {
-    return { path: "capital.stooq_key", problem: "is needed with capital.prices_source stooq" }
+    return { path: "capital.stooq_key", problem: "is required with capital.prices_source stooq" }
   }
   return undefined
 }
@@ -249,10 +261,10 @@ const carrier = ({
   }
   const key = Redacted.value(web_key)
   if (registry === "fmcsa" && key === "") {
-    return { path: "carrier.web_key", problem: "is needed with carrier.registry fmcsa" }
+    return { path: "carrier.web_key", problem: "is required with carrier.registry fmcsa" }
   }
   if (printable.test(key)) return undefined
-  return { path: "carrier.web_key", problem: "holds spaces, or what is no ASCII" }
+  return { path: "carrier.web_key", problem: "contains spaces or characters that are not ASCII" }
 }
 
 /** FMCSA would reject a key with a copied line break as unknown. */
@@ -273,7 +285,8 @@ const networks = (settings: Settings): SettingProblem | undefined => {
   }
   for (const [name, given] of Object.entries(all)) {
     const wrong = given.findIndex((network) => !isNetwork(network))
-    if (wrong >= 0) return { path: `${name}[${wrong}]`, problem: "is no network as 10.0.0.0/8" }
+    if (wrong >= 0)
+      return { path: `${name}[${wrong}]`, problem: "is not a network such as 10.0.0.0/8" }
   }
   return undefined
 }

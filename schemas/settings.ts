@@ -45,7 +45,7 @@ const commits_max = 1_000_000
 
 const data = {
   dir: setting(text(/^[^\r\n\0]+$/), "./data", {
-    meaning: "Folder of everything that is kept. `ALMANAC_DATA_DIR` sets it too.",
+    meaning: "Folder of all persistent data. Can also be set with `ALMANAC_DATA_DIR`.",
     source: "decisions, configuration",
   }),
 }
@@ -65,13 +65,13 @@ const user_id = setting(id, "", { meaning: "User.", source: "document 2 §5" })
 const grant = { scopes: granted_scopes, roles: granted_roles, project_id, domain_id, user_id }
 
 const name = setting(text(principal_name_pattern, "letters, digits and . : @ _ -"), "", {
-  meaning: "Who it is, as the log names it.",
+  meaning: "Name of the principal in the audit log.",
   source: "decisions of document 1, auth",
 })
 
 const client_certificate = {
   subject: setting(text(/^(CN=|DNS:|URI:|email:)[^\r\n\0]+$/, "CN=, DNS:, URI: or email:"), "", {
-    meaning: "The common name or an alternative name of the certificate, exactly.",
+    meaning: "Common name or subject alternative name of the certificate; must match exactly.",
     source: "decisions, safety of defaults",
   }),
   ...grant,
@@ -79,7 +79,9 @@ const client_certificate = {
 
 const tls = {
   cert: setting(text(), "", {
-    meaning: "Certificate with its chain (PEM); with `key` TLS is served. Changes count at once.",
+    meaning:
+      "Certificate with its chain (PEM); together with `key` it enables TLS. Changes apply at " +
+      "once.",
     source: "decisions, safety of defaults",
   }),
   key: setting(text(), "", {
@@ -87,11 +89,11 @@ const tls = {
     source: "decisions, safety of defaults",
   }),
   client_ca: setting(text(), "", {
-    meaning: "File of the authorities (PEM) whose client certificates are accepted.",
+    meaning: "File with the CA certificates (PEM) whose client certificates are accepted.",
     source: "decisions, safety of defaults",
   }),
   client_certificates: setting(tables(client_certificate), [], {
-    meaning: "What a client certificate may do, by subject; one that is not listed may do nothing.",
+    meaning: "Permissions of client certificates, by subject; unlisted certificates have none.",
     source: "decisions, safety of defaults",
   }),
 }
@@ -100,11 +102,11 @@ const static_token = {
   name,
   token: setting(secret, "", { meaning: "The token.", source: "decisions of document 1, auth" }),
   token_file: setting(text(), "", {
-    meaning: "File that holds the token.",
+    meaning: "File that contains the token.",
     source: "decisions of document 1, auth",
   }),
   sha256: setting(text(/^$|^[0-9a-f]{64}$/, "64 lower-case hex characters"), "", {
-    meaning: "The token's SHA-256, so that the file holds no secret.",
+    meaning: "SHA-256 of the token, so that the configuration contains no secret.",
     source: "decisions of document 1, auth",
   }),
   ...grant,
@@ -118,36 +120,39 @@ const jwt = {
     source: from_jwt,
   }),
   hs256_secret_file: setting(text(), "", {
-    meaning: "File that holds `hs256_secret`.",
+    meaning: "File that contains `hs256_secret`.",
     source: from_jwt,
   }),
   jwks_url: setting(url("https", "http"), "", {
-    meaning: "Where the public keys are fetched; plain http on loopback only.",
+    meaning: "URL of the public keys (JWKS); plain http only on loopback.",
     source: from_jwt,
   }),
-  jwks_file: setting(text(), "", { meaning: "File of the public keys (JWKS).", source: from_jwt }),
+  jwks_file: setting(text(), "", {
+    meaning: "File with the public keys (JWKS).",
+    source: from_jwt,
+  }),
   issuer: setting(text(), "", {
-    meaning: "The `iss` that a token must have; empty: any.",
+    meaning: "Required `iss` of a token; empty: any.",
     source: from_jwt,
   }),
   audience: setting(text(), "", {
-    meaning: "The `aud` that a token must have; empty: any.",
+    meaning: "Required `aud` of a token; empty: any.",
     source: from_jwt,
   }),
   algorithms: setting(list(choice("HS256", "RS256", "EdDSA")), ["HS256", "RS256", "EdDSA"], {
     meaning:
-      "Accepted algorithms. HS256 is checked with the secret only, the others with the JWKS.",
+      "Accepted algorithms. HS256 is verified with the secret only, the others with the JWKS.",
     source: from_jwt,
   }),
   clock_tolerance_seconds: setting(integer(0, hour_s, "seconds"), 0, {
-    meaning: "Seconds that the issuer's clock may differ from ours, for `exp` and `nbf`.",
+    meaning: "Tolerated clock difference to the issuer in seconds, for `exp` and `nbf`.",
     source: from_jwt,
   }),
 }
 
 const auth = {
   tokens: setting(tables(static_token), [], {
-    meaning: "Static tokens; each gives one of `token`, `token_file` and `sha256`.",
+    meaning: "Static tokens; each has exactly one of `token`, `token_file` and `sha256`.",
     source: "decisions of document 1, auth",
   }),
   jwt,
@@ -155,17 +160,17 @@ const auth = {
 
 const error = {
   include_detail: setting(flag, true, {
-    meaning: "Whether an error's `detail` is filled; false leaves it empty.",
+    meaning: "Whether errors include a `detail`; false: it is empty.",
     source: "document 1 §7",
     reloadable: true,
   }),
   include_grpc_code: setting(flag, false, {
-    meaning: "Whether an error carries `grpc_code` too.",
+    meaning: "Whether errors include `grpc_code`.",
     source: "document 1 §7",
     reloadable: true,
   }),
   max_detail_bytes: setting(integer(0, detail_bytes_max, "bytes"), 512, {
-    meaning: "Length in bytes to which an error's `detail` is cut.",
+    meaning: "Maximum length of an error's `detail` in bytes; longer ones are truncated.",
     source: "document 1 §7",
     reloadable: true,
   }),
@@ -173,7 +178,7 @@ const error = {
 
 const json = {
   int64: setting(choice("number", "string"), "number", {
-    meaning: "How 64-bit integers are written: exact JSON integers, or texts as proto3 does.",
+    meaning: "Format of 64-bit integers in JSON: exact integers, or strings as in proto3.",
     source: "decisions of document 1, int64/uint64 in JSON",
   }),
 }
@@ -185,13 +190,13 @@ const subscriber_pattern = /^[a-z][a-z0-9]{0,31}$/
 
 const nats = {
   url: setting(url("nats", "tls", "ws", "wss"), "", {
-    meaning: "Servers to use, commas between them; empty: a server of our own on loopback.",
+    meaning: "NATS servers to use, separated by commas; empty: an embedded server on loopback.",
     source: from_nats,
   }),
-  user: setting(text(), "", { meaning: "User at `url`.", source: from_nats }),
-  password: setting(secret, "", { meaning: "Password at `url`.", source: from_nats }),
+  user: setting(text(), "", { meaning: "User name for `url`.", source: from_nats }),
+  password: setting(secret, "", { meaning: "Password for `url`.", source: from_nats }),
   password_file: setting(text(), "", {
-    meaning: "File that holds `password`.",
+    meaning: "File that contains `password`.",
     source: from_nats,
   }),
   creds_file: setting(text(), "", {
@@ -199,36 +204,36 @@ const nats = {
     source: from_nats,
   }),
   tls_ca: setting(text(), "", {
-    meaning: "File of the authorities (PEM) that sign the certificates of `url`.",
+    meaning: "File with the CA certificates (PEM) that sign the certificates of `url`.",
     source: from_nats,
   }),
   tls_cert: setting(text(), "", {
-    meaning: "File of our certificate (PEM) for `url`.",
+    meaning: "File with the client certificate (PEM) for `url`.",
     source: from_nats,
   }),
   tls_key: setting(text(), "", {
-    meaning: "File of our private key (PEM) for `url`.",
+    meaning: "File with the client's private key (PEM) for `url`.",
     source: from_nats,
   }),
   replicas: setting(integer(1, 5, "copies"), 1, {
-    meaning: "Copies of each stream; above 1 only with a cluster at `url`.",
+    meaning: "Number of replicas of each stream; above 1 only with a cluster at `url`.",
     source: "design, from laptop to many machines",
   }),
-  subscribers: setting(list(text(subscriber_pattern, "names of letters and digits")), [], {
+  subscribers: setting(list(text(subscriber_pattern, "names made of letters and digits")), [], {
     meaning:
-      "Subscribers that have a user of their own at our own server, so that no other one reads " +
-      "or deletes what is theirs; `dev-credentials.json` has their passwords.",
+      "Subscribers with a user of their own on the embedded server, so that no other one reads " +
+      "or deletes their consumers; `dev-credentials.json` contains their passwords.",
     source: "decision 0174",
   }),
   binary: setting(text(), "", {
-    meaning: "Path of `nats-server`; empty: PATH, then the cache.",
+    meaning: "Path of `nats-server`; empty: searched in PATH, then in the cache.",
     source: "decisions, binaries",
   }),
 }
 
 const metrics = {
   public: setting(flag, false, {
-    meaning: "Whether `/metrics` answers without the admin token.",
+    meaning: "Whether `/metrics` can be read without the admin token.",
     source: "decisions, health",
     reloadable: true,
   }),
@@ -236,41 +241,41 @@ const metrics = {
 
 const telemetry = {
   otlp_url: setting(url("http", "https"), "", {
-    meaning: "Where traces are sent by OTLP over HTTP; empty: nowhere.",
+    meaning: "URL to which traces are sent by OTLP over HTTP; empty: no traces.",
     source: "decisions, configuration",
   }),
   sample_ratio: setting(ratio, 1, {
     meaning:
-      "The share of traces that is sent, by their id. A request that names a trace by its " +
-      "`traceparent` is sent or not as that says.",
+      "Share of traces that is sent, chosen by trace ID. For a request with a " +
+      "`traceparent`, its sampling flag decides instead.",
     source: "OpenTelemetry, probability sampling; decision 0154",
   }),
 }
 
 const audit = {
   checkpoint_commits: setting(integer(1, commits_max, "commits"), 1000, {
-    meaning: "Commits after which a checkpoint ties the chains of the log together.",
+    meaning: "Number of commits after which a checkpoint links the hash chains of the log.",
     source: "design, log",
   }),
   checkpoint_seconds: setting(integer(1, day_s, "seconds"), 300, {
-    meaning: "Seconds after which a checkpoint is written where commits are few.",
+    meaning: "Maximum interval between checkpoints in seconds, when there are few commits.",
     source: "design, log",
   }),
   key_file: setting(text(), "", {
     meaning:
-      "File of the Ed25519 key (PEM) that heads of the log are signed with; empty: " +
-      "`audit-key.pem` in the data folder. Gateways that share a log need the same.",
+      "File of the Ed25519 key (PEM) that signs the heads of the log; empty: " +
+      "`audit-key.pem` in the data folder. Gateways that share a log need the same key.",
     source: "decision 0140",
   }),
   index: setting(flag, true, {
-    meaning: "Whether `GET /v1/admin/audit` is answered here; one or two nodes are enough.",
+    meaning: "Whether this process serves `GET /v1/admin/audit`; one or two processes are enough.",
     source: "decision 0126",
   }),
 }
 
 const log = {
   level: setting(choice("trace", "debug", "info", "warning", "error", "fatal"), "info", {
-    meaning: "Least level that standard error shows.",
+    meaning: "Minimum level of log lines on standard error.",
     source: "decisions, configuration",
     reloadable: true,
   }),
@@ -293,11 +298,11 @@ export type Role = (typeof roles)[number]
 /** All sections and settings, in the order of the documentation. */
 export const settings = {
   services: setting(list(choice(...services)), services, {
-    meaning: "Services that this process serves.",
+    meaning: "Services of this process.",
     source: "decisions, one server or five",
   }),
   roles: setting(list(choice(...roles)), roles, {
-    meaning: "Parts of the work that this process does; less than all needs `nats.url`.",
+    meaning: "Roles of this process; fewer than all of them need `nats.url`.",
     source: "decision 0140",
   }),
   data,

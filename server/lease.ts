@@ -32,7 +32,7 @@ export const withLease = Effect.fnUntraced(function* <E, R>(
   const commands = yield* Commands
   const elect = Effect.gen(function* () {
     const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
-    const origin = { command_id: v7(), actor: `node:${holder}`, at }
+    const origin = { command_id: v7(), actor: `process:${name}`, at }
     // An election that is recorded after another holder's would count as the later one.
     return yield* inTerm(
       commands.send(origin, address(Election, name, ElectLeader.make({ holder }))),
@@ -42,7 +42,7 @@ export const withLease = Effect.fnUntraced(function* <E, R>(
   const pause = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
     if (Cause.hasInterruptsOnly(cause)) return yield* Effect.failCause(cause)
     const { is_logged, times, pause_ms } = yield* backoff
-    if (is_logged) yield* Effect.logWarning(`${name} begins again${times}.`, cause)
+    if (is_logged) yield* Effect.logWarning(`${name} failed and restarts${times}.`, cause)
     // Each attempt adds an election to the log, so repeated defects back off. The bus may recover
     // at any moment, so other failures do not.
     yield* Effect.sleep(Cause.hasDies(cause) ? pause_ms : retry_ms)

@@ -41,7 +41,7 @@ export const sharedCollectors = Effect.gen(function* () {
 
 const serviceUp = (services: ReadonlyArray<Mounted>) =>
   familyText(
-    { name: "almanac_service_up", type: "gauge", help: "1 where the service could start." },
+    { name: "almanac_service_up", type: "gauge", help: "1 if the service started, otherwise 0." },
     services.map(({ name, app }) => [app === undefined ? 0 : 1, { service: name }]),
   )
 

@@ -14,7 +14,7 @@ export const parentExit = (name: string, report_fd: number) =>
     for (const stream of [process.stdout, process.stderr]) stream.on("error", unread)
     const onClose = () => {
       try {
-        writeSync(report_fd, `${name}: who started this server is gone, and so it ends\n`)
+        writeSync(report_fd, `${name}: the process that started this server has exited; stopping\n`)
       } catch {
         // The file was closed with the parent.
       }

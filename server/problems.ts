@@ -33,8 +33,8 @@ const measuredProblem = Effect.gen(function* () {
     if (for_ms <= failing_ms_max) return undefined
     const seconds = Math.round(for_ms / 1000)
     return detail === undefined
-      ? `none was answered for ${seconds} s`
-      : `they fail for ${seconds} s: ${detail}`
+      ? `no command got a response for ${seconds} s`
+      : `commands have failed for ${seconds} s: ${detail}`
   })
 })
 
@@ -44,7 +44,7 @@ const measuredProblem = Effect.gen(function* () {
  */
 export const commandProblem = Effect.fnUntraced(function* ({ problem }: BusAvailability) {
   const server = yield* NatsServer
-  const refused = (why: string | undefined) => why && `takes no commands: ${why}`
+  const refused = (why: string | undefined) => why && `accepts no commands: ${why}`
   const known: ReadonlyArray<Problem> = [Effect.sync(() => refused(server.problem())), problem]
   const probed = Effect.map(yield* measuredProblem, refused)
   return firstOf(...known, probed)
@@ -54,7 +54,7 @@ export const commandProblem = Effect.fnUntraced(function* ({ problem }: BusAvail
 const stuckProblem = Effect.fnUntraced(function* (name: string, follower: Follower) {
   const log = yield* Log
   const still = Effect.provideService(standstill(follower), Log, log)
-  return Effect.map(still, (found) => found && `${name} stands ${found}`)
+  return Effect.map(still, (found) => found && `${name} has stopped ${found}`)
 })
 
 /** Why a read model is behind the log; undefined if it is current. */

@@ -50,7 +50,7 @@ export const databases = (settings: Settings, is_writer = isWriter(settings)) =>
 
 /** Why a read model is unavailable; undefined if it is available. */
 export const problemOf = ({ isReachable }: Pick<ReadModel<unknown>, "isReachable">) =>
-  Effect.sync(() => (isReachable() ? undefined : "cannot reach the database of its read model"))
+  Effect.sync(() => (isReachable() ? undefined : "cannot reach its read model's database"))
 
 const opened = <Tables>(blueprint: Blueprint<Tables>) =>
   Effect.map(readModel(blueprint), ({ position, rebuild, difference }) => ({

@@ -30,9 +30,9 @@ export const reloadableSettings = Effect.fnUntraced(function* <R>(
     const next = reload(running, yield* read)
     running = next.settings
     const applied = next.applied.join(", ") || "nothing changed"
-    yield* Effect.logInfo(`Settings were read again: ${applied}.`)
+    yield* Effect.logInfo(`Settings were reloaded: ${applied}.`)
     if (next.needs_restart.length > 0) {
-      yield* Effect.logWarning(`These apply after a restart: ${next.needs_restart.join(", ")}.`)
+      yield* Effect.logWarning(`Changes that need a restart: ${next.needs_restart.join(", ")}.`)
     }
   }).pipe(Effect.catchTag("InvalidSettings", ({ message }) => Effect.logError(message)))
   yield* Effect.forkScoped(Stream.runForEach(hangups, () => again))
@@ -44,6 +44,6 @@ export const warnOfAddress = ({ api, tls }: Settings) =>
   tls.cert !== "" || isLoopback(api.bind_host)
     ? Effect.void
     : Effect.logWarning(
-        `Without TLS, tokens travel in the clear to ${api.bind_host}:${api.bind_port}; ` +
+        `Without TLS, tokens are sent unencrypted to ${api.bind_host}:${api.bind_port}; ` +
           "set tls.cert and tls.key, or api.bind_host = 127.0.0.1.",
       )

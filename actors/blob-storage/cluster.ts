@@ -245,14 +245,17 @@ const reject = (
   command: ClusterCommand,
 ): ClusterRejection => {
   if (command.type === "JoinNode") {
-    return new ClusterFull({ detail: `The cluster has its most nodes, ${nodes_max}.` })
+    return new ClusterFull({ detail: `The cluster already has the maximum of ${nodes_max} nodes.` })
   }
   const member = find(context, command.node_id)
-  if (member === undefined) return new NodeAbsent({ detail: `No node ${command.node_id} is here.` })
+  if (member === undefined)
+    return new NodeAbsent({ detail: `The cluster has no node ${command.node_id}.` })
   if (command.type === "MarkNodeOffline" && command.fence < context.fence) {
-    return new Superseded({ detail: `Fence ${command.fence} is behind ${context.fence}.` })
+    return new Superseded({
+      detail: `Fence ${command.fence} is older than ${context.fence}: another process leads now.`,
+    })
   }
-  return new NodeRefuses({ detail: `A node that is ${member.state} refuses ${command.type}.` })
+  return new NodeRefuses({ detail: `A node that is ${member.state} rejects ${command.type}.` })
 }
 
 /**

@@ -64,7 +64,7 @@ export const sendHeartbeats = Effect.fnUntraced(function* (options: HeartbeatOpt
   const send = Effect.fnUntraced(function* (command: ClusterCommand) {
     const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
     const command_id = `heart-${node_id}-${command.type}-${at}`
-    const origin = { command_id, actor: `node:${node_id}`, at }
+    const origin = { command_id, actor: `process:heartbeat-${node_id}`, at }
     return yield* commands.send(origin, address(Cluster, cluster, command))
   })
   const join = send(JoinNode.make(node))
@@ -88,7 +88,7 @@ export const sendHeartbeats = Effect.fnUntraced(function* (options: HeartbeatOpt
   })
 
   const warn = ({ detail }: { readonly detail: string }) =>
-    Effect.logWarning(`The node ${node_id} waits for its cluster: ${detail}`)
+    Effect.logWarning(`Node ${node_id} cannot reach its cluster and retries: ${detail}`)
 
   // A defect must not end the heartbeats, or a node that still serves would be marked offline.
   const catchDefects = Effect.catchDefect((defect: unknown) =>

@@ -87,7 +87,7 @@ const checkOrigin = Effect.fnUntraced(function* (node_id: string, volume: Volume
   const [same] = yield* fromEngine(() => blobs.scan(cursor - 1, 1))
   const agrees = same?.cursor === cursor && same.id === last?.id && `${same.at}` === last.at
   if (agrees) return
-  const detail = `The blob store of ${node_id} is not the one that the log knows.`
+  const detail = `The blob store of ${node_id} is not the one recorded in the log.`
   return yield* new ForeignJournal({ detail })
 })
 
@@ -111,7 +111,11 @@ const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
   const to = last.cursor
 
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
-  const origin = { command_id: `facts-${node_id}-${from}-${to}`, actor: `node:${node_id}`, at }
+  const origin = {
+    command_id: `facts-${node_id}-${from}-${to}`,
+    actor: `process:journal-${node_id}`,
+    at,
+  }
   const command = RecordFacts.make({ type: "RecordFacts", from, to, facts })
   yield* commands.send(origin, address(Volume, node_id, command))
   yield* acknowledge(to)
@@ -169,7 +173,7 @@ export const journal = (node_id: string, isFull: () => boolean = () => false) =>
     // A defect must not end the journal silently, or the volume would keep its facts for ever.
     Effect.catchDefect((defect) => Effect.fail({ _tag: "Defect", detail: String(defect) })),
     Effect.tapError((error) =>
-      Effect.logWarning(`The journal of ${node_id} waits: ${faultText(error)}`),
+      Effect.logWarning(`The journal of ${node_id} is paused and retries: ${faultText(error)}`),
     ),
     Effect.retry(Schedule.spaced(retry_ms)),
   )

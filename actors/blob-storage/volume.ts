@@ -169,7 +169,7 @@ const recordShortfall = (
 
 const reject = ({ context }: SnapshotFrom<typeof machine>, command: VolumeCommand) => {
   // RecordShortfall proposals read the same context as the chart's guards.
-  if (command.type !== "RecordFacts") throw new Error(`${command.type} is never refused`)
+  if (command.type !== "RecordFacts") throw new Error(`${command.type} is never rejected`)
   const { from, to } = command
   return new FactsOutOfOrder({
     detail: `Facts after ${from} to ${to} do not follow cursor ${context.cursor}.`,

@@ -122,7 +122,7 @@ export const Composite = decider({
   },
   reject: ({ context }, { days, withdrawn = [] }) => {
     const wrong = wrongYear(context, [...days, ...withdrawn.map((ts) => ({ ts }))])
-    if (wrong === undefined) throw new Error("The composite refuses other years only.")
+    if (wrong === undefined) throw new Error("The composite rejects only other years.")
     return wrong
   },
 })

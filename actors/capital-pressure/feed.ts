@@ -64,6 +64,6 @@ export const Feed = decider({
   },
   reject: (_, command) => {
     if (command.type === "RecordIngest") return demoMixed(command.demo)
-    throw new Error("A feed's failure is never refused.")
+    throw new Error("A feed's failure is never rejected.")
   },
 })

@@ -20,7 +20,7 @@ export interface ScheduleContext {
   readonly tick: string | null
 }
 
-const lost = "The run never ended: its process was stopped."
+const lost = "The run did not finish: its process stopped."
 
 const chart = setup({
   types: { context: {} as ScheduleContext, events: {} as ScheduleEvent },
@@ -68,6 +68,6 @@ export const Schedule = decider({
         : [],
   },
   reject: () => {
-    throw new Error("A job of the scheduler refuses nothing.")
+    throw new Error("A scheduled job rejects no command.")
   },
 })

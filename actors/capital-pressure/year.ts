@@ -72,7 +72,7 @@ export const wrongYear = (
   const own = year ?? (first && yearOf(first.ts))
   const other = days.find(({ ts }) => yearOf(ts) !== own)
   if (other === undefined) return undefined
-  return new WrongYear({ detail: `${other.ts} is not of the year ${own}, which is kept here.` })
+  return new WrongYear({ detail: `${other.ts} is not in the year ${own} of this aggregate.` })
 }
 
 /** The rejection of generated data in a real series, or of real data in a generated one. */
@@ -80,7 +80,7 @@ export const demoMixed = (demo: boolean) => {
   const [existing, incoming] = demo ? ["real", "generated"] : ["generated", "real"]
   return new DemoMixed({
     detail:
-      `This data folder holds ${existing} data, which ${incoming} data never join: ` +
+      `This data folder contains ${existing} data, which cannot be mixed with ${incoming} data: ` +
       "use another data folder (ALMANAC_DATA_DIR).",
   })
 }

@@ -82,7 +82,7 @@ export const makeFlights = Effect.fnUntraced(function* (options: FlightOptions) 
       in_flight?.waiters.add(waiter)
       const flight = in_flight ?? begin(mc, waiter)
       // `begin` has set it.
-      if (!flight.fiber) return Effect.die("a question without its fiber")
+      if (!flight.fiber) return Effect.die("a lookup without its fiber")
       return Effect.onInterrupt(Fiber.join(flight.fiber), () => leave(mc, flight, waiter))
     })
   return { lookUp } satisfies Flights
@@ -93,11 +93,13 @@ const withRetries = (mc: number, { waiters }: Flight, { lookup, tries }: FlightO
     Effect.catch(lookup(mc), (failure) => {
       const { kind, reason, after_ms = 0 } = failure
       if (kind === "final") return Effect.fail(failure)
-      if (after_ms > requested_pause_ms_max)
-        return brokenLookup(`${reason}, and wants to be left alone`)
+      if (after_ms > requested_pause_ms_max) return brokenLookup(`${reason}, and asks for a pause`)
       if (attempt_number === tries)
-        return brokenLookup(attempt_number === 1 ? reason : `${reason}, ${attempt_number} times`)
-      if (!spendRetry(waiters)) return brokenLookup(`${reason}, and too many others failed before`)
+        return brokenLookup(
+          attempt_number === 1 ? reason : `${reason}, in ${attempt_number} attempts`,
+        )
+      if (!spendRetry(waiters))
+        return brokenLookup(`${reason}, and the search has used up its retries`)
       return Effect.flatMap(Random.next, (random) => {
         const jitter_ms = random * pause_ms * 2 ** (attempt_number - 1)
         return Effect.delay(attempt(attempt_number + 1), Math.max(after_ms, jitter_ms))

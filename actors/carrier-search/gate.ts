@@ -99,6 +99,6 @@ export const makeGate = (options: PaceOptions & { readonly lookup: Lookup }): Ga
 const refusal = (circuit: circuits.Circuit, now: number) => {
   const { reason, trial_at } = circuit.state === "open" ? circuit : { reason: "", trial_at: now }
   const wait_s = Math.max(1, Math.ceil((trial_at - now) / 1000))
-  const detail = `${reason}; it gets no request for ${wait_s} s`
+  const detail = `${reason}; no requests are sent to it for ${wait_s} s`
   return new LookupFailed({ kind: "final", reason: detail })
 }

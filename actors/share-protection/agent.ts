@@ -32,8 +32,8 @@ const register_retry_ms = 500
  */
 const unanswered_max = 3
 
-const no_answer = new Unavailable({ detail: "No answer came." })
-const cut_off = new WorkerUnavailable({ detail: "Nobody answers the worker any more." })
+const no_answer = new Unavailable({ detail: "No response arrived." })
+const cut_off = new WorkerUnavailable({ detail: "The server no longer responds to the worker." })
 
 /** Time for runs to stop and report, in seconds: a server has 10 s in total to shut down. */
 const stop_timeout_s = 6
@@ -69,7 +69,7 @@ export const startAgent = Effect.fnUntraced(function* (options: AgentOptions) {
   // Attached before it registers, so that it receives its first order.
   yield* (yield* Agents).attach(options.worker_id, agent)
   yield* register.pipe(
-    Effect.tapError(({ detail }) => Effect.logWarning(`The worker waits: ${detail}`)),
+    Effect.tapError(({ detail }) => Effect.logWarning(`The worker is waiting: ${detail}`)),
     Effect.retry({
       while: (failure) => failure instanceof Unavailable,
       schedule: Schedule.spaced(register_retry_ms),
@@ -83,7 +83,7 @@ export const startAgent = Effect.fnUntraced(function* (options: AgentOptions) {
     // A defect must not end the heartbeats silently: the runs would outlive the worker's deadline.
     Effect.catchDefect((defect) =>
       Effect.andThen(
-        Effect.logError("A heartbeat of the worker broke.", defect),
+        Effect.logError("A heartbeat of the worker failed.", defect),
         Effect.fail(no_answer),
       ),
     ),
@@ -186,9 +186,9 @@ const refusalOf = (
   { job_id, worker_id }: JobOrder,
   { registration: { capacity_slots }, ...own }: AgentOptions,
 ) => {
-  if (worker_id !== own.worker_id) return `The order is worker ${worker_id}'s.`
-  if (slots.has(job_id)) return "The worker has not ended an earlier run of that job."
-  if (is_draining) return "The worker takes no job any more."
+  if (worker_id !== own.worker_id) return `The job command is for worker ${worker_id}.`
+  if (slots.has(job_id)) return "The worker has not finished an earlier run of this job."
+  if (is_draining) return "The worker accepts no more jobs."
   return slots.size >= capacity_slots ? `All ${capacity_slots} slots are busy.` : undefined
 }
 

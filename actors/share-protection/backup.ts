@@ -213,10 +213,10 @@ const exists = (state: State) => !state.matches("absent") && !state.matches("del
 
 /** Error texts for commands of users; commands of the service itself keep their names. */
 const refusals: Partial<Readonly<Record<BackupCommand["type"], string>>> = {
-  DeleteBackup: "be deleted: cancel its job, or wait for its end",
+  DeleteBackup: "be deleted: cancel its job, or wait until it ends",
   StartBackupRestore: "be restored: only one that is available can",
   StartBackupUndelete: "be undeleted: only one that is expired can",
-  RetryBackup: "be tried again: only one that is in error can",
+  RetryBackup: "be retried: only one that is in error can",
 }
 
 const refusalText = ({ value }: State, { type }: BackupCommand) => {
@@ -229,7 +229,7 @@ const refusalText = ({ value }: State, { type }: BackupCommand) => {
 const reject = (state: State, command: BackupCommand): Rejection => {
   const refused = refusalText(state, command)
   if (command.type === "RequestBackup" || command.type === "AdoptBackup") {
-    return new Conflict({ detail: "A backup of this id was made already." })
+    return new Conflict({ detail: "A backup with this id already exists." })
   }
   if (!exists(state)) return new NotFound({ detail: "No such backup." })
   switch (command.type) {
@@ -259,10 +259,10 @@ const reject = (state: State, command: BackupCommand): Rejection => {
 }
 
 const readerText = ({ context: { restores } }: State) =>
-  restores[0] && `Restore ${restores[0]} reads the backup.`
+  restores[0] && `Restore ${restores[0]} is reading the backup.`
 
 const deleteRefusal = (state: State, { expired }: typeof DeleteBackup.Type) => {
-  if (expired !== state.matches("expired")) return `The backup is ${state.value} by now.`
+  if (expired !== state.matches("expired")) return `The backup is now ${state.value}.`
   const { protected_until } = state.context
   const locked = protected_until && `Its objects are locked: protected_until ${protected_until}.`
   return readerText(state) ?? locked
@@ -273,8 +273,8 @@ const restoreRefusal = (
   { restore_id }: typeof StartBackupRestore.Type,
 ) =>
   restores.includes(restore_id)
-    ? `Restore ${restore_id} reads the backup already.`
-    : `The backup has its most restores, ${backup_restores_max}.`
+    ? `Restore ${restore_id} is already reading the backup.`
+    : `The backup already has the maximum of ${backup_restores_max} restores.`
 
 /** The share and the time of a tested backup; empty if the backup is no longer available. */
 const testedOf = ({ share_id, taken_at }: Context, state: State) =>

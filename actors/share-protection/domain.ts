@@ -70,7 +70,7 @@ export const Domain = decider({
     ApplyDomain: (_, _context, state) => (state.matches("pending") ? [DomainApplied.make({})] : []),
   },
   reject: () => {
-    throw new Error("A domain refuses nothing.")
+    throw new Error("A domain rejects no command.")
   },
 })
 

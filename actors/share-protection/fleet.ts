@@ -96,14 +96,14 @@ const reject = ({ context }: SnapshotFrom<typeof machine>, command: FleetCommand
     return new Conflict({ detail: `Rollout ${context.rollout_id} is running.` })
   }
   // Failures are always recorded, and ending a rollout that does not run has no effect.
-  if (command.type !== "AllowBoot") throw new Error(`${command.type} is never refused`)
+  if (command.type !== "AllowBoot") throw new Error(`${command.type} is never rejected`)
   if (!command.replacement && !isCool(context, command)) {
     return new WorkerUnavailable({
-      detail: `A worker booted at ${context.booted_at}: the next waits for the cooldown.`,
+      detail: `A worker booted at ${context.booted_at}: the next boot waits for the cooldown.`,
     })
   }
   return new WorkerUnavailable({
-    detail: `${failuresWithin(context, command)} boots failed within the window.`,
+    detail: `${failuresWithin(context, command)} worker boots failed within the window.`,
   })
 }
 

@@ -198,27 +198,31 @@ const isHeldBy = ({ worker_id, fence }: Context, report: Report) =>
 const refuseReport = (state: State, command: Report): Rejection => {
   const { worker_id, fence, type } = command
   if (!isHeldBy(state.context, command)) {
-    return new Conflict({ detail: `It is not worker ${worker_id}'s by fence ${fence}.` })
+    return new Conflict({
+      detail: `The job is not assigned to worker ${worker_id} with fence ${fence}.`,
+    })
   }
   const is_move = type === "AdvanceJob" || type === "CompleteJob" || type === "StartJob"
   if (!is_move || hasEnded(state)) {
-    return new Conflict({ detail: `A job that is ${state.value} refuses ${type}.` })
+    return new Conflict({ detail: `A job that is ${state.value} rejects ${type}.` })
   }
   if (type === "StartJob") {
-    return new InvalidStateTransition({ detail: "Another run of the same order has begun it." })
+    return new InvalidStateTransition({ detail: "Another run has already started this job." })
   }
   const to = type === "AdvanceJob" ? command.to : "available"
-  return new InvalidStateTransition({ detail: `No way from ${state.value} to ${to}.` })
+  return new InvalidStateTransition({ detail: `A job cannot go from ${state.value} to ${to}.` })
 }
 
 const reject = (state: State, command: JobCommand): Rejection => {
   if (state.matches("absent")) return new NotFound({ detail: "No such job." })
-  if (command.type === "QueueJob") return new Conflict({ detail: "The job exists already." })
+  if (command.type === "QueueJob") return new Conflict({ detail: "The job already exists." })
   if (command.type === "AssignJob" && state.matches("queued")) {
-    return new Conflict({ detail: `Worker ${state.context.worker_id} was asked to take it.` })
+    return new Conflict({
+      detail: `The job is already offered to worker ${state.context.worker_id}.`,
+    })
   }
   if (command.type === "RetryJob" && state.matches("error")) {
-    return new Conflict({ detail: "The job is not retried by itself." })
+    return new Conflict({ detail: "The job is not retried automatically." })
   }
   if (command.type === "RetryJob" || command.type === "CancelJob") {
     const [done, which] =
@@ -228,7 +232,7 @@ const reject = (state: State, command: JobCommand): Rejection => {
     return new Conflict({ detail })
   }
   if (command.type !== "AssignJob" && "fence" in command) return refuseReport(state, command)
-  return new Conflict({ detail: `A job that is ${state.value} refuses ${command.type}.` })
+  return new Conflict({ detail: `A job that is ${state.value} rejects ${command.type}.` })
 }
 
 export const Job = decider({

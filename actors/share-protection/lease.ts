@@ -101,16 +101,20 @@ export const machine = chart.createMachine({
 
 const locked = ({ job_id, worker_id, mode, fence }: LeaseHold) =>
   new RepositoryLocked({
-    detail: `Job ${job_id} on worker ${worker_id} holds it (${mode}, fence ${fence}).`,
+    detail: `Job ${job_id} on worker ${worker_id} holds the repository (${mode}, fence ${fence}).`,
   })
 
 const refuseAcquire = ({ holds, fence }: Context, request: typeof AcquireLease.Type): Rejection => {
   const holder = holds.find((hold) => conflicts(hold, request))
   if (holder !== undefined) return locked(holder)
   if (holds.length >= lease_holds_max) {
-    return new RepositoryLocked({ detail: `It has its most holds, ${lease_holds_max}.` })
+    return new RepositoryLocked({
+      detail: `The repository already has the maximum of ${lease_holds_max} holders.`,
+    })
   }
-  return new Conflict({ detail: `Fence ${request.fence} is behind: the next is ${fence + 1}.` })
+  return new Conflict({
+    detail: `Fence ${request.fence} is outdated: the next one is ${fence + 1}.`,
+  })
 }
 
 const reject = (state: SnapshotFrom<typeof machine>, command: LeaseCommand): Rejection => {
@@ -118,7 +122,7 @@ const reject = (state: SnapshotFrom<typeof machine>, command: LeaseCommand): Rej
   if (command.type === "AcquireLease") return refuseAcquire(state.context, command)
   const [holder] = state.context.holds
   // Releasing or breaking a hold that does not exist has no effect: only closing is rejected.
-  if (holder === undefined) throw new Error(`${command.type} is never refused here`)
+  if (holder === undefined) throw new Error(`${command.type} is never rejected here`)
   return locked(holder)
 }
 

@@ -48,9 +48,9 @@ export const machine = chart.createMachine({
 
 const reject = (_: SnapshotFrom<typeof machine>, command: LedgerCommand): Rejection => {
   // Release proposes no more than the present count.
-  if (command.type === "Release") throw new Error(`${command.type} is never refused`)
+  if (command.type === "Release") throw new Error(`${command.type} is never rejected`)
   const { what, limit } = command
-  return new QuotaExceeded({ detail: `The project has its limit of ${limit} ${what}.` })
+  return new QuotaExceeded({ detail: `The project has reached its limit of ${limit} ${what}.` })
 }
 
 export const Ledger = decider({

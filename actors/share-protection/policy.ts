@@ -128,20 +128,20 @@ const isOtherPolicy = ({ policy }: Context, policy_id: PolicyId | null) =>
 const reject = ({ context }: SnapshotFrom<typeof machine>, command: PolicyCommand): Rejection => {
   const { policy, backup, last_tick } = context
   if (command.type === "DefinePolicy") {
-    return new Conflict({ detail: `The share has a policy already: ${policy?.id}.` })
+    return new Conflict({ detail: `The share already has a policy: ${policy?.id}.` })
   }
   // FinishShareBackup proposes nothing unless that backup is in progress.
-  if (command.type === "FinishShareBackup") throw new Error(`${command.type} is never refused`)
+  if (command.type === "FinishShareBackup") throw new Error(`${command.type} is never rejected`)
   if (isOtherPolicy(context, command.policy_id)) return new NotFound({ detail: "No such policy." })
   if (command.type === "DeletePolicy") {
-    const detail = `Backup ${backup?.backup_id} of the policy is under way.`
+    const detail = `Backup ${backup?.backup_id} of the policy is in progress.`
     return new PolicyHasInflightBackup({ detail })
   }
   if (command.type === "StartShareBackup" && backup !== null) {
-    return new Conflict({ detail: `Backup ${backup.backup_id} of the share is under way.` })
+    return new Conflict({ detail: `Backup ${backup.backup_id} of the share is in progress.` })
   }
   if (policy?.enabled === false) return new Conflict({ detail: "The policy is not enabled." })
-  return new Conflict({ detail: `The schedule's ticks up to ${last_tick} are taken.` })
+  return new Conflict({ detail: `The schedule's ticks up to ${last_tick} are already handled.` })
 }
 
 export const Policy = decider({

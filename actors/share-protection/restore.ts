@@ -84,10 +84,10 @@ export const machine = chart.createMachine({
 
 const reject = ({ value }: SnapshotFrom<typeof machine>, { type }: RestoreCommand): Rejection => {
   if (type === "RequestRestore") {
-    return new Conflict({ detail: "A restore of this id was made already." })
+    return new Conflict({ detail: "A restore with this id already exists." })
   }
   if (value === "absent") return new NotFound({ detail: "No such restore." })
-  const detail = `A restore that is ${value} refuses ${type}.`
+  const detail = `A restore that is ${value} rejects ${type}.`
   // Users send only retries, so any other rejection is a bug of the service.
   return type === "RetryRestore" ? new Conflict({ detail }) : new InvalidStateTransition({ detail })
 }

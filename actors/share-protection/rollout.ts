@@ -130,7 +130,7 @@ const topOf = (state: State): string => (typeof state.value === "string" ? state
 const reject = (state: State, command: RolloutCommand): Rejection => {
   if (state.matches("absent")) return new NotFound({ detail: "No such rollout." })
   if (command.type === "CreateRollout")
-    return new Conflict({ detail: "The rollout exists already." })
+    return new Conflict({ detail: "The rollout already exists." })
   const { replacement, domain_ids } = state.context
   if (replacement !== null) {
     const { old_worker_id, new_worker_id } = replacement
@@ -140,7 +140,7 @@ const reject = (state: State, command: RolloutCommand): Rejection => {
     const at = domain_ids[state.context.domain_index]
     return new Conflict({ detail: `The rollout is at domain ${at}.` })
   }
-  return new Conflict({ detail: `A rollout that is ${topOf(state)} refuses ${command.type}.` })
+  return new Conflict({ detail: `A rollout that is ${topOf(state)} rejects ${command.type}.` })
 }
 
 export const Rollout = decider({

@@ -52,7 +52,7 @@ export const Scheduler = decider({
       state.matches("running") ? [] : [SchedulerResumed.make({ at })],
   },
   reject: () => {
-    throw new Error("The scheduler refuses nothing.")
+    throw new Error("The scheduler rejects no command.")
   },
 })
 

@@ -93,7 +93,7 @@ export const machine = chart.createMachine({
 
 const reject = (state: SnapshotFrom<typeof machine>, command: TargetTemplateCommand): Rejection => {
   if (command.type === "CreateTargetTemplate") {
-    return new Conflict({ detail: "A target template of this id was made already." })
+    return new Conflict({ detail: "A target template with this id already exists." })
   }
   if (!state.matches("present")) return new NotFound({ detail: "No such target template." })
   const { targets, policies } = state.context

@@ -255,16 +255,16 @@ const exists = (state: SnapshotFrom<typeof machine>) => state.matches("present")
 
 const reject = (state: SnapshotFrom<typeof machine>, command: TargetCommand): Rejection => {
   if (command.type === "CreateTarget") {
-    return new Conflict({ detail: "A target of this id was made already." })
+    return new Conflict({ detail: "A target with this id already exists." })
   }
   if (!exists(state)) return new NotFound({ detail: "No such target." })
   const { policies, backups, format_job_id } = state.context
   if (command.type === "UpdateTarget") {
-    const detail = "The repository of an available target stays where it is."
+    const detail = "The repository of an available target cannot be moved."
     return new Conflict({ detail })
   }
   if (command.type === "RestartEnrollment") {
-    return new Conflict({ detail: "Only a target whose enrollment failed is enrolled again." })
+    return new Conflict({ detail: "Only a target whose enrollment failed can be enrolled again." })
   }
   if (command.type === "DeleteTarget" && policies + backups > 0) {
     const detail = `The target is referenced by ${policies} policies and ${backups} backups.`
@@ -274,7 +274,9 @@ const reject = (state: SnapshotFrom<typeof machine>, command: TargetCommand): Re
   if (format_job_id === null) {
     return new Conflict({ detail: "A target that is not available has no format to upgrade." })
   }
-  return new RepositoryLocked({ detail: `Job ${format_job_id} upgrades the repository's format.` })
+  return new RepositoryLocked({
+    detail: `Job ${format_job_id} is upgrading the repository's format.`,
+  })
 }
 
 const locked = ({ protected_until }: Context) =>
@@ -282,7 +284,7 @@ const locked = ({ protected_until }: Context) =>
 
 const registered = TargetBackupRegistered.make({})
 
-const moved_reason = "The target was moved to another bucket while its bucket was enrolled."
+const moved_reason = "The target was moved to another bucket during its enrollment."
 
 export const Target = decider({
   machine,

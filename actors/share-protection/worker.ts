@@ -164,14 +164,14 @@ const reject = (state: State, command: WorkerCommand): Rejection => {
   const { capacity_slots, running_jobs } = state.context
   if (command.type === "AssignWorkerJob" && state.matches("ready")) {
     if (running_jobs.some(({ job_id }) => job_id === command.job_id)) {
-      return new Conflict({ detail: "The worker has that job already." })
+      return new Conflict({ detail: "The worker already has this job." })
     }
     return new WorkerUnavailable({ detail: `All ${capacity_slots} slots of the worker are busy.` })
   }
   if (command.type === "ConfirmRetirement" && state.matches("retiring")) {
-    return new Conflict({ detail: `The worker runs ${running_jobs.length} jobs.` })
+    return new Conflict({ detail: `The worker is running ${running_jobs.length} jobs.` })
   }
-  const refusal = refusals[command.type] ?? `refuses ${command.type}`
+  const refusal = refusals[command.type] ?? `rejects ${command.type}`
   return new Conflict({ detail: `A worker that is ${state.value} ${refusal}.` })
 }
 

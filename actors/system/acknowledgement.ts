@@ -46,6 +46,6 @@ export const Quarantine = decider({
   },
   reject: ({ context }, { through }) =>
     new AcknowledgementOutOfOrder({
-      detail: `Commits up to ${context.through} are acknowledged already: ${through} is not later.`,
+      detail: `Commits up to ${context.through} are already acknowledged: ${through} is not later.`,
     }),
 })

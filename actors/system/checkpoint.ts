@@ -60,7 +60,7 @@ export const Checkpoint = decider({
   },
   reject: ({ context }, { from, to }) =>
     new CheckpointOutOfOrder({
-      detail: `The stretch ${from} to ${to} does not follow ${context.to}.`,
+      detail: `The range ${from} to ${to} does not follow ${context.to}.`,
     }),
 })
 

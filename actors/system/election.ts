@@ -31,6 +31,6 @@ export const Election = decider({
     ElectLeader: ({ holder }) => [LeaderElected.make({ holder })],
   },
   reject: () => {
-    throw new Error("An election refuses nothing.")
+    throw new Error("An election rejects no command.")
   },
 })

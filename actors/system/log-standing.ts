@@ -16,7 +16,7 @@ export const warningOf = ({ used_share, bytes, limit_bytes }: LogFigures) => {
   const passed = warn_shares.find((share) => (used_share ?? 0) >= share)
   if (passed === undefined) return undefined
   const text =
-    `The log takes ${bytes} of ${limit_bytes} bytes, more than ${passed * 100}%: make room on ` +
-    "its disk, or begin a new generation with `almanac log roll` (docs/guide-audit.md)."
+    `The log uses ${bytes} of ${limit_bytes} bytes, more than ${passed * 100}%: free space on ` +
+    "its disk, or start a new generation with `almanac log roll` (docs/guide-audit.md)."
   return { passed, text }
 }

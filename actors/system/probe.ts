@@ -35,6 +35,6 @@ export const Probe = decider({
     ProbePath: () => [PathProbed.make({})],
   },
   reject: () => {
-    throw new Error("A probe refuses nothing.")
+    throw new Error("A probe rejects no command.")
   },
 })

@@ -53,10 +53,11 @@ const commitsOf = Effect.fnUntraced(function* ({
     Stream.take(commits_max + 1),
     Stream.runCollect,
   )
-  if (commits.length === 0) return yield* refuse(`The log held nothing of ${stream} then.`)
+  if (commits.length === 0)
+    return yield* refuse(`The log had no commits of ${stream} at that time.`)
   if (commits.length > commits_max) {
     const last = commits.at(commits_max - 1)?.position
-    return yield* refuse(`${stream} has more than ${commits_max} commits: ask --at ${last}.`)
+    return yield* refuse(`${stream} has more than ${commits_max} commits: use --at ${last}.`)
   }
   return commits
 })
@@ -71,7 +72,7 @@ const storedOf = (
   }
   const commit = textOf(entry)
   if (log.hashOf(commit) === entry.hash) return Effect.succeed({ commit })
-  return refuse(`The commit at ${entry.position} is not stored as its hash says.`)
+  return refuse(`The commit at ${entry.position} does not match its hash.`)
 }
 
 /** The roots of some ranges of the newest tree's leaves, read from the log once. */
@@ -87,7 +88,7 @@ const rootsOf = Effect.fnUntraced(function* (newest: Tree, ranges: ReadonlyArray
   if (growth.tree().size === newest.size && found === hexOf(rootOf(log.digest, newest))) {
     return collector.rootOf
   }
-  return yield* refuse("The log is not what its checkpoints say: ask `almanac audit verify`.")
+  return yield* refuse("The log does not match its checkpoints: run `almanac audit verify`.")
 })
 
 const covering = Effect.fnUntraced(function* (position: number, newest: Tree) {
@@ -98,7 +99,9 @@ const covering = Effect.fnUntraced(function* (position: number, newest: Tree) {
   )
   const [first] = found
   if (first !== undefined) return first
-  return yield* refuse(`The commit at ${position} is not sealed yet: audit.checkpoint_seconds.`)
+  return yield* refuse(
+    `The commit at ${position} is not sealed yet: retry after audit.checkpoint_seconds.`,
+  )
 })
 
 /** The ranges whose roots the proof contains. */
@@ -121,10 +124,10 @@ export const prove = Effect.fnUntraced(function* (
   const notary = yield* Notary
   const commits = yield* commitsOf(request)
   const newest = yield* newestTree
-  if (newest === undefined) return yield* refuse("Nothing of the log is sealed in a tree yet.")
+  if (newest === undefined) return yield* refuse("No commits are sealed in a tree yet.")
   const { kept } = request
   if (kept !== undefined && (kept < 1 || kept > newest.size)) {
-    return yield* refuse(`The kept head has ${kept} commits, the newest ${newest.size}.`)
+    return yield* refuse(`The stored head has ${kept} commits, the newest one ${newest.size}.`)
   }
   const checkpoint = yield* covering(commits.at(-1)?.position ?? 0, newest)
   const { paths, forward, since } = rangesOf(commits, checkpoint, newest.size, kept)

@@ -81,7 +81,7 @@ export const acknowledge = Effect.fnUntraced(function* (
   const { open: commits } = yield* scanQuarantine(0)
   if (commits === 0) {
     return yield* new NothingToAcknowledge({
-      message: "Every commit can be read, or is acknowledged already: nothing was changed.",
+      message: "All commits are readable or already acknowledged: nothing was changed.",
     })
   }
   const command = AcknowledgeUnreadable.make({ through, commits, reason })

@@ -43,7 +43,7 @@ export const Token = decider({
   },
   reject: (_, { type }) =>
     type === "IssueToken"
-      ? new Conflict({ detail: "This token was issued already." })
+      ? new Conflict({ detail: "This token already exists." })
       : new NotFound({ detail: "No such token, or it was revoked." }),
 })
 

@@ -185,7 +185,7 @@ export const makeRootCollector = (digest: Digest, ranges: ReadonlyArray<Range>) 
   const find = (range: Range): Uint8Array => {
     const known = roots.get(keyOf(range))
     if (known !== undefined) return known
-    if (isPerfect(range)) throw new Error(`The leaves ${keyOf(range)} have not come.`)
+    if (isPerfect(range)) throw new Error(`The leaves ${keyOf(range)} are missing.`)
     const { left, right } = halves(range)
     return parentOf(digest, find(left), find(right))
   }

@@ -162,13 +162,14 @@ type State = SnapshotFrom<typeof machine>
 
 const reject = (state: State, command: WebhookCommand) => {
   if (command.type === "CreateWebhook") {
-    return new Conflict({ detail: "A webhook of this id was made already." })
+    return new Conflict({ detail: "A webhook with this id already exists." })
   }
   if (state.matches("absent") || state.matches("deleted")) {
     return new NotFound({ detail: "No such webhook." })
   }
   if (command.type === "RedeliverLetters" && state.matches("active")) {
-    const detail = `At most ${redeliveries_max} redeliveries can be under way: wait for some.`
+    const detail =
+      `At most ${redeliveries_max} redeliveries can be pending: retry when some are ` + `done.`
     return new Conflict({ detail })
   }
   return new Conflict({ detail: `The webhook is ${String(state.value)}: enable it first.` })

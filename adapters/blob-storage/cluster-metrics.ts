@@ -13,16 +13,21 @@ export const clusterMetrics = ({ progress, active_nodes, links }: ClusterMeasure
   const { pending_migrations, under_replicated, bytes_moved, repairs } = progress
   const { replication_failures } = progress
   return plainText("almanac_cluster_", [
-    ["gauge", "active_nodes", "Nodes that are active, as this one knows it.", active_nodes],
-    ["gauge", "links", "Connections of other nodes to this one.", links],
+    ["gauge", "active_nodes", "Active nodes of the cluster, as known to this node.", active_nodes],
+    ["gauge", "links", "Open connections from other nodes.", links],
     ["gauge", "pending_migrations", pending, pending_migrations],
     ["gauge", "under_replicated_blobs", missing, under_replicated],
-    ["counter", "moved_bytes_total", "Bytes of copies that others took from here.", bytes_moved],
-    ["counter", "repairs_total", "Copies and shards that were made or given.", repairs],
+    [
+      "counter",
+      "moved_bytes_total",
+      "Bytes of copies moved from this node to others.",
+      bytes_moved,
+    ],
+    ["counter", "repairs_total", "Copies and shards created or sent by repair.", repairs],
     ["counter", "replication_failures_total", failures, replication_failures],
   ])
 }
 
-const pending = "Copies here that have their place elsewhere."
-const missing = "Blobs that this node found to lack copies, by its last two complete sweeps."
-const failures = "Copies of this node's puts that others could not take."
+const pending = "Copies on this node that belong on other nodes."
+const missing = "Blobs with too few copies, found by this node's last two complete sweeps."
+const failures = "Copies of this node's puts that other nodes failed to store."

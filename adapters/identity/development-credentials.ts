@@ -166,7 +166,7 @@ const recordsOf = (of: Principals, created_at: number): ReadonlyArray<TokenRecor
 
 /** The caller of every request while `api.noauth` is set: the tenant with all roles. */
 export const unrestrictedCaller = ({ tenant, domain_owner: owner }: Principals): Caller => ({
-  actor: "noauth",
+  actor: `user:${tenant.user_id}`,
   kind: "noauth",
   scopes: new Set(scopes),
   roles: new Set([...member, ...domain_owner, ...admin]),

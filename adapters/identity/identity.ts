@@ -167,7 +167,7 @@ const callerUnlessExpired = (record: TokenRecord, clock: Clock.Clock) =>
 const callerOfRecord = memoized((record: TokenRecord) => callerOf(record))
 
 const callerOf = (record: TokenRecord): Caller => ({
-  actor: `${record.kind === "issued" ? "token" : "development"}:${record.name}`,
+  actor: record.kind === "issued" ? `token:${record.name}` : actorOf(record),
   kind: record.kind,
   scopes: new Set(record.scopes),
   roles: new Set(record.roles),
@@ -175,6 +175,10 @@ const callerOf = (record: TokenRecord): Caller => ({
   ...(record.domain_id !== null && { domain_id: record.domain_id }),
   ...(record.user_id !== null && { user_id: record.user_id }),
 })
+
+/** A development principal is a user, or, like the blob tokens, only a named token. */
+const actorOf = ({ name, user_id }: TokenRecord) =>
+  user_id === null ? `token:${name}` : `user:${user_id}`
 
 /** Expired records are kept for a day, so that clients get "expired" instead of "unknown". */
 const expired_retention_ms = 86_400_000

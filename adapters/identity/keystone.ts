@@ -98,7 +98,7 @@ const callerOf = ({
   domain,
   roles = [],
 }: (typeof Validated.Type)["token"]): Caller => ({
-  actor: `keystone:${user.id}`,
+  actor: `user:${user.id}`,
   kind: "keystone",
   scopes: new Set(),
   roles: new Set(roles.map(({ name }) => name)),

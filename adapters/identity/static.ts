@@ -56,7 +56,7 @@ export const certificates = (entries: Settings["tls"]["client_certificates"]): A
 }
 
 const callerOf = (kind: "static" | "certificate", name: string, grant: Grant): Caller => ({
-  actor: `${kind}:${name}`,
+  actor: `${kind === "static" ? "token" : "cert"}:${name}`,
   kind,
   scopes: new Set(grant.scopes),
   roles: new Set(grant.roles),

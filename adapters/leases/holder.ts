@@ -157,7 +157,7 @@ const withTimeout =
   <A>(request: Effect.Effect<A, LeaseUnknown>) =>
     Effect.timeoutOrElse(request, {
       duration: ms,
-      orElse: () => Effect.fail(new LeaseUnknown({ detail: "no answer in time" })),
+      orElse: () => Effect.fail(new LeaseUnknown({ detail: "no response in time" })),
     })
 
 /** End of the holder's term, in monotonic milliseconds. */
@@ -169,9 +169,12 @@ const termOf = (held: HeldLease, ttl_ms: number) => ({
 
 const held_gauge = gauge(
   "almanac_lease_held",
-  "1 while this process holds the lease: over all processes the sum is 1.",
+  "1 while this process holds the lease; the sum over all processes is 1.",
 )
-const terms_counter = counter("almanac_lease_terms_total", "Times that this process won the lease.")
+const terms_counter = counter(
+  "almanac_lease_terms_total",
+  "Number of times this process acquired the lease.",
+)
 
 /** Metrics of a term: counts it, and sets the gauge while it lasts. */
 const asHolder = (lease: string) => {

@@ -68,7 +68,7 @@ export const acceptLoss = Effect.fnUntraced(function* (options: AcceptOptions) {
   const commands = yield* Commands
   const position = yield* log.end
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
-  const origin = { command_id: `accept-loss-${restore_id}`, actor: "almanac log accept-loss", at }
+  const origin = { command_id: `accept-loss-${restore_id}`, actor: "process:log-accept-loss", at }
   const command = AcceptLoss.make({ restore_id, position, missing, reason })
   yield* commands.send(origin, address(Restorations, restoration_id, command)).pipe(
     Effect.mapError(

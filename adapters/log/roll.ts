@@ -214,7 +214,7 @@ const startGeneration = Effect.fnUntraced(function* (
     ...sealed,
     archive: { bytes, sha256 },
   })
-  const origin = { command_id: `generation-${number}`, actor: "almanac log roll", at }
+  const origin = { command_id: `generation-${number}`, actor: "process:log-roll", at }
   const position = yield* commands.send(origin, address(Kind, generation_id, command))
   if (position !== base + 1)
     throw new Error(`The generation began at ${position}, not ${base + 1}.`)

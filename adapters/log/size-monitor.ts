@@ -20,10 +20,13 @@ export interface StandingOptions {
 /** Interval between two checks in milliseconds: no log of ours fills within a minute. */
 const check_ms = 60_000
 
-const bytes_gauge = gauge("almanac_log_bytes", "Bytes of the log's newest generation as stored.")
+const bytes_gauge = gauge(
+  "almanac_log_bytes",
+  "Stored size of the log's newest generation in bytes.",
+)
 const limit_gauge = gauge(
   "almanac_log_limit_bytes",
-  "Bytes that the log may take; 0 where no limit is known.",
+  "Maximum size of the log in bytes; 0: no known limit.",
 )
 
 const limitsOf = async (

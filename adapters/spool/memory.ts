@@ -32,7 +32,7 @@ export const spoolMemory = <Fact>(name = "in memory"): Effect.Effect<Spool<Fact>
 
 const dropped_counter = counter(
   "almanac_spool_dropped_total",
-  "Facts that were dropped because their spool was full.",
+  "Facts dropped because their spool was full.",
   {},
 )
 
@@ -45,7 +45,7 @@ export const dropCounter = (name: string) => {
         Metric.update(dropped_counter, 1),
         dropped++ > 0
           ? Effect.void
-          : Effect.logError(`The spool ${name} is full: facts are dropped from here on.`),
+          : Effect.logError(`The spool ${name} is full: new facts are dropped until it has room.`),
       ),
     ),
     end: Effect.suspend(() => {

@@ -29,7 +29,7 @@ const retry_ms = 1_000
 
 const facts_gauge = gauge(
   "almanac_spool_facts",
-  "Facts that wait for the log, in memory and in the spool's file.",
+  "Facts waiting for the log, in memory and in the spool file.",
 )
 
 interface QueuedFact<Fact> extends Spooled<Fact> {
@@ -50,7 +50,7 @@ export const spoolSqlite = Effect.fnUntraced(function* <Fact>(
   if (Result.isSuccess(opened)) return yield* spoolOver(path, fact, opened.success, send)
   yield* Effect.logError(
     `The spool cannot be opened: ${opened.failure.detail}. ` +
-      "Facts are kept in memory, and are lost where this process stops before the log has them.",
+      "Facts are kept in memory and are lost if this process stops before they are in the log.",
   )
   yield* Effect.ignore(send({ call: "close" }))
   return yield* spoolMemory<Fact>(path)
@@ -103,7 +103,8 @@ const queueOver = <Fact>(opened: SpoolState, send: SpoolCall, decode: (text: str
               const written = rows.map(({ cursor, fact }) => ({ cursor, fact: decode(fact) }))
               return [...written, ...unwritten.filter(({ cursor }) => cursor > last)].slice(0, max)
             },
-            catch: (cause) => new SpoolFailed({ detail: `A fact cannot be read: ${cause}` }),
+            catch: (cause) =>
+              new SpoolFailed({ detail: `A fact in the spool cannot be read: ${cause}` }),
           }),
         )
       }),
@@ -138,7 +139,7 @@ export const spoolOver = Effect.fnUntraced(function* <Fact>(
   })
   yield* Effect.addFinalizer(() =>
     Effect.catchTag(write, "SpoolFailed", ({ detail }) =>
-      Effect.logError(`${queue.queuedCount()} facts could not be kept: ${detail}`),
+      Effect.logError(`${queue.queuedCount()} facts could not be written to the spool: ${detail}`),
     ).pipe(Effect.andThen(Effect.ignore(send({ call: "close" })))),
   )
   yield* Effect.forkScoped(runWriter(write, signal))
@@ -149,11 +150,11 @@ export const spoolOver = Effect.fnUntraced(function* <Fact>(
       Effect.suspend(() => {
         const encoded = encode(fact)
         if (Result.isFailure(encoded)) {
-          return Effect.logError(`A fact is none and is dropped: ${encoded.failure.message}`)
+          return Effect.logError(`An invalid fact was dropped: ${encoded.failure.message}`)
         }
         const text = JSON.stringify(encoded.success)
         if (text.length > fact_chars_max) {
-          return Effect.logError(`A fact of ${text.length} characters is dropped: it is too long.`)
+          return Effect.logError(`A fact of ${text.length} characters was dropped: it is too long.`)
         }
         if (queue.isFull()) return dropping.drop
         queue.push(fact, text)
@@ -171,7 +172,7 @@ const runWriter = (write: Effect.Effect<void, SpoolFailed>, signal: Latch.Latch)
   const logFailure = ({ detail }: SpoolFailed) => {
     if (has_logged) return Effect.void
     has_logged = true
-    return Effect.logError(`The spool takes no facts, which wait in memory: ${detail}`)
+    return Effect.logError(`The spool file is not writable; facts wait in memory: ${detail}`)
   }
   const once = Effect.gen(function* () {
     yield* signal.await
@@ -180,7 +181,7 @@ const runWriter = (write: Effect.Effect<void, SpoolFailed>, signal: Latch.Latch)
     yield* write
     if (!has_logged) return
     has_logged = false
-    yield* Effect.logWarning("The spool takes facts again.")
+    yield* Effect.logWarning("The spool file is writable again.")
   })
   const retry = (failure: SpoolFailed) =>
     logFailure(failure).pipe(Effect.andThen(Effect.sleep(retry_ms)), Effect.andThen(signal.open))

@@ -279,7 +279,7 @@ const recordRestoration = Effect.fnUntraced(function* (
   const { last: position } = manifest.log
   const command = RecordRestoration.make({ restore_id, backup_id, made_at, position })
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
-  const origin = { command_id: `restore-${restore_id}`, actor: "almanac restore-state", at }
+  const origin = { command_id: `restore-${restore_id}`, actor: "process:restore-state", at }
   yield* Effect.gen(function* () {
     const commands = yield* Commands
     yield* commands.send(origin, address(Restorations, restoration_id, command))

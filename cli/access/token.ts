@@ -26,7 +26,7 @@ const originNow = Effect.map(
   (now): Origin => ({
     command_id: v7(),
     fingerprint: "verb",
-    actor: "verb:token",
+    actor: "process:token",
     at: DateTime.formatIso(DateTime.makeUnsafe(now)),
   }),
 )

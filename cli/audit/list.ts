@@ -136,7 +136,7 @@ export const list = Command.make(
   Command.withDescription("List the events of the log, newest first: who did what, and when"),
   Command.withExamples([
     {
-      command: "almanac audit list --actor development:blob --from 2026-11-20T00:00:00Z",
+      command: "almanac audit list --actor token:blob --from 2026-11-20T00:00:00Z",
       description: "Events of the development token blob since midnight",
     },
     {

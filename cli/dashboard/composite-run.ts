@@ -147,7 +147,7 @@ const record = Effect.fnUntraced(function* (
   const correlation_id = v7()
   let position = 0
   for (let sent = 0; sent < addressed.length; sent += years_of_write) {
-    const origin = { command_id: v7(), actor: "verb:backfill-composite", at, correlation_id }
+    const origin = { command_id: v7(), actor: "process:backfill-composite", at, correlation_id }
     position = yield* commands.send(origin, ...addressed.slice(sent, sent + years_of_write))
   }
   yield* waitForFile(position)

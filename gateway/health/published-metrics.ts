@@ -11,7 +11,7 @@ import { familyText, plainText, type Sample } from "#schemas/metric.ts"
 const publisher_lag = {
   name: "almanac_publisher_lag_seconds",
   type: "gauge",
-  help: "Age of the oldest commit not yet published; 0: none. No sample where another publishes.",
+  help: "Age of the oldest unpublished commit in seconds; 0: none. Only on the publishing process.",
 } as const
 
 /** The lag of this process's publisher behind the log. */
@@ -26,11 +26,11 @@ const ofSubscribers = (name: string, help: string) =>
 
 const subscriber_lag = ofSubscribers(
   "lag_seconds",
-  "Age of the oldest event that a durable consumer has not acknowledged; 0 where none waits.",
+  "Age of the oldest event a durable consumer has not acknowledged, in seconds; 0: none.",
 )
 const subscriber_missed = ofSubscribers(
   "missed_events",
-  "Events that were discarded before a durable consumer acknowledged them.",
+  "Events discarded before a durable consumer acknowledged them.",
 )
 
 const ofStored = (name: string, help: string) =>
@@ -47,16 +47,16 @@ export const subscriberMetrics = Effect.gen(function* () {
   const lags = behind.map(({ name, lag_s }): Sample => [lag_s, { consumer: name }])
   const missed = behind.map(({ name, missed }): Sample => [missed, { consumer: name }])
   return [
-    streams("bytes", "Bytes of the published events as stored.", ({ bytes }) => bytes),
+    streams("bytes", "Stored size of the published events in bytes.", ({ bytes }) => bytes),
     streams(
       "limit_bytes",
-      "Bytes at which the oldest published events are discarded; 0 where there is no limit.",
+      "Stored size above which the oldest published events are discarded; 0: no limit.",
       ({ limit_bytes }) => limit_bytes,
     ),
-    streams("messages", "Published events that are stored.", ({ messages }) => messages),
+    streams("messages", "Number of stored published events.", ({ messages }) => messages),
     streams(
       "oldest_seconds",
-      "Age of the oldest published event that is stored; 0 where none is.",
+      "Age of the oldest stored published event in seconds; 0: none is stored.",
       ({ oldest_s }) => oldest_s,
     ),
     familyText(subscriber_lag, lags),
@@ -66,7 +66,7 @@ export const subscriberMetrics = Effect.gen(function* () {
       [
         "gauge",
         "mirror_lag_seconds",
-        "Age of the oldest event that the mirror for subscribers lacks; 0 where it has all.",
+        "Age of the oldest event missing in the mirror for subscribers, in seconds; 0: none.",
         mirror_lag_s,
       ],
     ]),

@@ -51,7 +51,7 @@ const batchText = (batches: ReadonlyArray<number>) => {
 const batch_size = {
   name: "almanac_plant_batch_size",
   type: "histogram",
-  help: "Images that one run of the network had.",
+  help: "Number of images in one run of the network.",
 } as const
 
 const predictions = "almanac_plant_predictions_total"
@@ -62,12 +62,13 @@ export const predictionMetrics = (): PredictionMetrics => {
   const registry = Context.make(Metric.MetricRegistry, new Map())
   const ended = (outcome: Outcome) =>
     Metric.counter(predictions, {
-      description: "Images, by how they ended.",
+      description: "Images, by result.",
       attributes: { outcome },
     })
   for (const outcome of outcomes) ended(outcome).updateUnsafe(0, registry)
   const times = Metric.histogram(duration, {
-    description: "From the moment a thread had an image until its answer.",
+    description:
+      "Time from the start of an image's prediction on a thread to its result, in seconds.",
     boundaries: bounds_s,
   })
   // The series exists before its first value.
@@ -82,8 +83,8 @@ export const predictionMetrics = (): PredictionMetrics => {
         return [
           PrometheusMetrics.formatUnsafe(registry),
           plainText("almanac_plant_", [
-            ["gauge", "waiting", "Images that no thread has yet.", waiting],
-            ["gauge", "running", "Images that threads have.", running],
+            ["gauge", "waiting", "Images waiting for a thread.", waiting],
+            ["gauge", "running", "Images that threads are processing.", running],
           ]),
           batchText(yield* batches),
         ].join("")

@@ -4,7 +4,7 @@
  *
  * Source: issue 10 §7; DECISIONS, document 2, rollouts, coverage and usage.
  */
-import { Clock, Context, Effect, Exit, Fiber, Stream } from "effect"
+import { Clock, Context, Effect, type Exit, Fiber, Stream } from "effect"
 import { Shares } from "#actors/share-protection/ports/shares.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findReconciliation } from "#projections/share-protection/reconciliation.ts"
@@ -21,7 +21,7 @@ const ms_per_s = 1000
 const coverage_ttl_ms = 60_000
 /** A slower share service counts as unreachable. */
 const coverage_timeout = "1 minute"
-/** How long a metrics request waits for a new result before it gets the previous one. */
+/** How long a metrics request waits for a new result before it gets an earlier one. */
 const coverage_wait = "1 second"
 
 /** States reported from the start, so that an alert can distinguish zero from missing. */
@@ -54,16 +54,16 @@ const statistics = Effect.gen(function* () {
   const rows = plainText("almanac_", [
     ["gauge", "job_oldest_queued_seconds", oldest_queued, secondsSince(queued, now_ms)],
     ["gauge", "job_oldest_running_seconds", oldest_running, secondsSince(running, now_ms)],
-    ["counter", "rollouts_failed_total", "Rollouts that were halted by a failure.", failed],
-    ["gauge", "reconciliation_drift", "Differences that the last run found.", drift_count],
+    ["counter", "rollouts_failed_total", "Rollouts halted by a failure.", failed],
+    ["gauge", "reconciliation_drift", "Differences found by the last run.", drift_count],
     ["gauge", "reconciliation_last_run_timestamp_seconds", last_run, last_run_s],
   ])
   return counted.join("") + rows
 })
 
-const oldest_queued = "How long the oldest job waits to begin; 0 where none does."
-const oldest_running = "How long the oldest job runs; 0 where none does."
-const last_run = "When the last run of reconciliation began, in Unix time; 0: never."
+const oldest_queued = "Time since the oldest waiting job was queued, in seconds; 0: none waits."
+const oldest_running = "Run time of the oldest running job in seconds; 0: none runs."
+const last_run = "Start of the last reconciliation run, in Unix time; 0: never."
 
 const coverageText = (rows: ReadonlyArray<CoverageRow>, unknown_shares: number, now_ms: number) => {
   const safe = rows.filter((row) => row.protected)
@@ -86,11 +86,17 @@ const coverageText = (rows: ReadonlyArray<CoverageRow>, unknown_shares: number, 
   ])
 }
 
-const no_backup = "Protected shares that have no available backup."
-const oldest_backup = "Age of the newest backup of that protected share whose newest is oldest."
+const no_backup = "Protected shares without an available backup."
+const oldest_backup = "Age of the least recent newest backup of all protected shares, in seconds."
 const failed_tests = "Protected shares whose last restore test failed."
 
-/** Every share listed by the share service, and every share known already. */
+/** Only the shares in the read model: available before the share service has responded. */
+const knownCoverage = Effect.gen(function* () {
+  const rows = yield* coverageOf((yield* ShareProtectionModel).reader)
+  return coverageText(rows, 0, yield* Clock.currentTimeMillis)
+})
+
+/** Every share listed by the share service, and every share in the read model. */
 const coverage = Effect.gen(function* () {
   const { reader } = yield* ShareProtectionModel
   const rows = yield* coverageOf(reader)
@@ -103,14 +109,14 @@ const coverage = Effect.gen(function* () {
   return coverageText(rows, unknown_shares, yield* Clock.currentTimeMillis)
 }).pipe(Effect.timeout(coverage_timeout))
 
-/**
+=> /**
  * Refreshes the result in the background, at most once a minute; returns or fails with the last
- * one.
+ * one, or with `initial` before the first one.
  */
-const cached = <E, R>(refresh: Effect.Effect<string, E, R>) =>
+const cached = <E, R>(initial: Effect.Effect<string, E, R>, refresh: Effect.Effect<string, E, R>) =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
-    let result: Exit.Exit<string, E> = Exit.succeed("")
+    let result: Exit.Exit<string, E> | undefined
     let refreshed_ms = Number.NEGATIVE_INFINITY
     return Effect.gen(function* () {
       const now_ms = yield* Clock.currentTimeMillis
@@ -122,7 +128,7 @@ const cached = <E, R>(refresh: Effect.Effect<string, E, R>) =>
         const fiber = yield* Effect.forkIn(refreshing, scope)
         yield* Effect.timeoutOption(Fiber.join(fiber), coverage_wait)
       }
-      return yield* result
+      return yield* result ?? initial
     })
   })
 
@@ -132,6 +138,6 @@ export const shareProtectionMetrics = Effect.gen(function* () {
   const known = Context.pick(ShareProtectionModel, Shares)(around)
   return {
     statistics: Effect.provideContext(statistics, known),
-    coverage: Effect.provideContext(yield* cached(coverage), known),
+    coverage: Effect.provideContext(yield* cached(knownCoverage, coverage), known),
   }
 })

@@ -39,13 +39,18 @@ export const readModelMetrics = Effect.gen(function* () {
   }
   return [
     plainText("almanac_log_", [["gauge", "position", "Position of the last commit.", head]]),
-    family("position", "Position that the read model shows.", ({ own }) => own),
-    family("lag_positions", "Positions of the log that it does not show.", ({ behind }) => behind),
+    family("position", "Position of the last commit in the read model.", ({ own }) => own),
+    family(
+      "lag_positions",
+      "Number of log positions missing in the read model.",
+      ({ behind }) => behind,
+    ),
     family("lag_seconds", lag_help, ({ lag_s }) => lag_s),
   ].join("")
 })
 
-const lag_help = "Age of the oldest commit that it does not show; 0 where it shows all."
+const lag_help =
+  "Age of the oldest commit missing in the read model, in seconds; 0: none is missing."
 
 /**
  * The sequence up to which every event was delivered or abandoned, or does not match the webhook.
@@ -97,7 +102,7 @@ export const webhookMetrics = Effect.gen(function* () {
   const counts = new Map(states.map((state) => [state, 0]))
   for (const { state } of all) counts.set(state, (counts.get(state) ?? 0) + 1)
   const samples = [...counts].map(([state, count]): Sample => [count, { state }])
-  const by_state = "Webhooks, by state; at most 200 are looked at."
+  const by_state = "Webhooks, by state; at most 200 are counted."
   // Their number is unlimited, so they are counted in the read-only thread.
   const letters = yield* countLetters(reader)
   const streams = yield* EventStreams
@@ -105,11 +110,26 @@ export const webhookMetrics = Effect.gen(function* () {
     familyText({ name: "almanac_webhooks", type: "gauge", help: by_state }, samples),
     familyText(webhook_lag, lags),
     plainText("almanac_", [
-      ["gauge", "webhooks_failing", "Active webhooks that take nothing since a failure.", failing],
-      ["gauge", "webhook_dead_letters", "Events that were given up and not asked for.", letters],
+      [
+        "gauge",
+        "webhooks_failing",
+        "Active webhooks without a successful delivery since a failure.",
+        failing,
+      ],
+      [
+        "gauge",
+        "webhook_dead_letters",
+        "Undelivered events in the dead letters of webhooks.",
+        letters,
+      ],
       ["gauge", "published_events_sequence", "Sequence of the last published event.", end],
-      ["gauge", "event_streams", "Server-sent event streams that are open.", streams.held()],
-      ["gauge", "event_streams_limit", "Most that may be open.", streams.limits.all_max],
+      ["gauge", "event_streams", "Open server-sent event streams.", streams.held()],
+      [
+        "gauge",
+        "event_streams_limit",
+        "Maximum number of open server-sent event streams.",
+        streams.limits.all_max,
+      ],
     ]),
   ].join("")
 })
@@ -117,7 +137,7 @@ export const webhookMetrics = Effect.gen(function* () {
 const webhook_lag = {
   name: "almanac_webhook_lag_seconds",
   type: "gauge",
-  help: "Age of the oldest event that an active webhook has not handled; 0 where none waits.",
+  help: "Age of the oldest event pending for an active webhook, in seconds; 0: none is pending.",
 } as const
 
 /** A source of metrics text. */
@@ -140,7 +160,7 @@ export const collectMetrics = Effect.fnUntraced(function* (collectors: ReadonlyA
       text.pipe(
         Effect.timeoutOption(collector_timeout),
         Effect.catchCause((cause) =>
-          Effect.as(Effect.logDebug("Metrics cannot be told.", cause), Option.none<string>()),
+          Effect.as(Effect.logDebug("A metrics collector failed.", cause), Option.none<string>()),
         ),
       ),
     { concurrency: "unbounded" },
@@ -151,7 +171,7 @@ export const collectMetrics = Effect.fnUntraced(function* (collectors: ReadonlyA
       { collector },
     ],
   )
-  const help = "1 where this part of the metrics could be told."
+  const help = "1 if this collector succeeded, otherwise 0."
   return [
     ...texts.map(Option.getOrElse(() => "")),
     familyText({ name: "almanac_collector_up", type: "gauge", help }, up),

@@ -15,17 +15,22 @@ export const volumeMetrics = (engine: VolumeEngine) =>
     return plainText("almanac_volume_", [
       ["gauge", "blobs", "Stored blobs.", usage.blob_count],
       ["gauge", "used_bytes", used, usage.used_bytes],
-      ["gauge", "payload_bytes", "Bytes of stored content.", usage.payload_bytes],
-      ["gauge", "capacity_bytes", "Capacity in bytes, given the disk now.", usage.capacity_bytes],
+      ["gauge", "payload_bytes", "Size of the stored content in bytes.", usage.payload_bytes],
+      [
+        "gauge",
+        "capacity_bytes",
+        "Capacity in bytes, based on the disk's current space.",
+        usage.capacity_bytes,
+      ],
       ["gauge", "disk_free_bytes", "Bytes free on the disk.", status.disk?.free_bytes ?? 0],
       ["gauge", "disk_floor_bytes", floor, status.disk?.floor_bytes ?? 0],
       ["gauge", "read_only", "1 after a write or a sync failed.", usage.read_only ? 1 : 0],
       ["gauge", "log_files", "Log files.", status.log_files],
       ["gauge", "extent_files", "Extent files.", status.extent_files],
       ["gauge", "live_bytes", "Live bytes in all files.", status.live_bytes],
-      ["gauge", "dead_bytes", "Dead bytes that await compaction.", status.dead_bytes],
+      ["gauge", "dead_bytes", "Dead bytes waiting for compaction.", status.dead_bytes],
       ["gauge", "oldest_unverified_seconds", unverified, Math.max(0, unverified_ms) / ms_per_s],
-      ["gauge", "index_bytes", "Memory of the index in bytes.", status.index_bytes],
+      ["gauge", "index_bytes", "Memory used by the index in bytes.", status.index_bytes],
       ["counter", "batches_total", batches, status.batches],
       ["counter", "records_total", "Records in these batches.", status.records],
       ["counter", "quarantined_total", quarantined, usage.quarantined],
@@ -34,8 +39,8 @@ export const volumeMetrics = (engine: VolumeEngine) =>
   })
 
 const unverified = "Seconds since the least recently verified file was verified."
-const used = "Bytes on disk that stored blobs need: content, headers, padding and index."
-const floor = "Bytes that puts leave free on the disk (blob.free_floor_bytes)."
-const batches = "Batches written to the log since the start, each with one sync."
+const used = "Bytes on disk used by stored blobs: content, headers, padding and index."
+const floor = "Bytes reserved on the disk (blob.free_floor_bytes)."
+const batches = "Batches written to the volume's log since the start, each with one sync."
 const quarantined = "Copies quarantined as corrupt or missing since the volume was created."
-const damaged = "Damaged batches of the log."
+const damaged = "Damaged batches in the volume's log."

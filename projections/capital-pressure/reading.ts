@@ -53,4 +53,4 @@ export const readingOf = (score: Score, day: number, demo: boolean): Reading | u
 }
 
 const ageText = (days: number) =>
-  `This value is ${days} days old: it counts nowhere until a newer one comes.`
+  `This value is ${days} days old: it is ignored until a newer one arrives.`

@@ -8,7 +8,8 @@ import type { Store } from "./store.ts"
 
 /** Decisions of document 3: the only source whose certificate is not verified. */
 const unverified_note =
-  "The publisher's certificate is not checked, unless capital.cftc_tls_verify is set: its rows are."
+  "The publisher's certificate is not verified unless capital.cftc_tls_verify is set; its rows " +
+  "are checked."
 
 /** A note for users: why there is no source, or why it is less reliable. */
 const noteOf = ({ stub, source_kind }: Metric): string | null =>

@@ -127,7 +127,7 @@ const present = Effect.gen(function* () {
   return bounds ?? (yield* being_recreated)
 }).pipe(Effect.retry({ times: tries_max, schedule: Schedule.spaced(pause_ms) }))
 const being_recreated = new PublishFailed({
-  detail: "The stream of published events is being made again.",
+  detail: "The stream of published events is being recreated.",
 })
 
 /** The epoch after each restore, and the first one. */
@@ -170,7 +170,7 @@ const unknownEpoch = (epoch: string, present: string): CloudEvent => ({
   time: new Date(0).toISOString(),
   datacontenttype: "application/json",
   position: 0,
-  actor: "almanac",
+  actor: "process:system-publisher",
   data: { restore_id: epoch, backup_id: "", made_at: new Date(0).toISOString(), position: 0 },
 })
 
@@ -262,8 +262,8 @@ const olderThanStream = Effect.fnUntraced(function* (publishing: Counted, sequen
     if (event === undefined) {
       return yield* new PublishFailed({
         detail:
-          `Events ${from.sequence + 1} to ${to.sequence} cannot be numbered any more. Continue ` +
-          `after event ${to.sequence}; the audit log has what is left of those before.`,
+          `Events ${from.sequence + 1} to ${to.sequence} can no longer be read. Continue ` +
+          `after event ${to.sequence}; the audit log has the remaining earlier events.`,
       })
     }
     // Lost events in between have no numbers: the subscriber receives the loss in their place. The

@@ -59,16 +59,16 @@ export type RecordAnchor<R = never> = (
 
 const position_gauge = gauge(
   "almanac_publisher_position",
-  "Position in the log that the publisher has come to, where this process was it.",
+  "Position up to which the publisher of this process has published the log.",
 )
 const published_counter = counter(
   "almanac_published_events_total",
-  "Events that this process published.",
+  "Events published by this process.",
   {},
 )
 const recreated_counter = counter(
   "almanac_published_streams_remade_total",
-  "How often this process made the stream of published events again: it was lost or restored.",
+  "Number of times this process recreated the stream of published events.",
   {},
 )
 
@@ -111,7 +111,7 @@ const start: NumberedPlace = { sequence: 0, position: 0, index: 0 }
 /** Recreates the stream from the log. */
 const recreateStream = Effect.fnUntraced(function* (from: ResumePoint, why: string) {
   yield* Effect.logWarning(
-    `The stream of published events is made again, from event ${from.sequence + 1} on: ${why}`,
+    `The stream of published events is recreated from event ${from.sequence + 1} on: ${why}`,
   )
   yield* (yield* PublishedEvents).recreate(from.sequence)
   yield* Metric.update(recreated_counter, 1)
@@ -138,7 +138,7 @@ const verifiedLast = Effect.fnUntraced(function* (
     return yield* blocked(
       `The log ends at position ${head}, but event ${sequence} was published from position ` +
         `${place.position}, and no restore is recorded. Nothing is published until the log is ` +
-        "whole again: run `almanac doctor`.",
+        "repaired: run `almanac doctor`.",
     )
   }
   const found = yield* Stream.runHead(log.read("", place.position - 1))
@@ -147,7 +147,7 @@ const verifiedLast = Effect.fnUntraced(function* (
   if (same !== undefined && same.event.time !== event.time) {
     return yield* blocked(
       `Event ${sequence} was published from another log than this one: at position ` +
-        `${place.position} this one has something else, and no restore is recorded. Run ` +
+        `${place.position} this log has another commit, and no restore is recorded. Run ` +
         "`almanac doctor`.",
     )
   }
@@ -166,14 +166,14 @@ const findResumePoint = Effect.fnUntraced(function* (
   const rebuild = (why: string, reached: number) =>
     recreateStream(rebuildStart(anchors, known.types, { reached, head }), why)
 
-  if (bounds === undefined) return yield* rebuild("it is gone.", anchored)
+  if (bounds === undefined) return yield* rebuild("it no longer exists.", anchored)
   if (bounds.last === 0 && anchored === 0) return start
   if (bounds.last === 0) return yield* rebuild(`it is empty, after ${anchored} events.`, anchored)
   const last = yield* published.last
   // All events were older than the retention: nothing in the stream identifies this number.
-  if (last === undefined) return yield* rebuild("it keeps no event.", anchored)
+  if (last === undefined) return yield* rebuild("it contains no event.", anchored)
   const reached = yield* verifiedLast(known, last)
-  if (reached === undefined) return yield* rebuild("its end is not of this log.", anchored)
+  if (reached === undefined) return yield* rebuild("its last event is not of this log.", anchored)
   const anchor = anchors.findLast(({ sequence }) => sequence === reached.sequence)
   const begin = anchor !== undefined && isAfter(anchor, reached) ? placeAt(anchor) : reached
   // Commits written before this release are published as the previous release would have.
@@ -196,7 +196,11 @@ const anchoring = Effect.fnUntraced(function* <R>(record: RecordAnchor<R>, known
     if (!is_new && !is_old && since < anchor_events) return
     const anchor = { sequence, position, index, types }
     const recorded = Effect.matchEffect(record(anchor), {
-      onFailure: ({ detail }) => Effect.as(Effect.logDebug(`No anchor: ${detail}`), false),
+      onFailure: ({ detail }) =>
+        Effect.as(
+          Effect.logDebug(`The anchor of published events could not be written: ${detail}`),
+          false,
+        ),
       onSuccess: () => Effect.succeed(true),
     })
     if (yield* recorded) last = { ...anchor, at_ms: now_ms }
@@ -296,8 +300,8 @@ const verifyStream = Effect.fnUntraced(function* (
   if (stored_count >= accepted_count) return
   return yield* blocked(
     stored_count < 0
-      ? "The stream is gone."
-      : `It has ${stored_count} of ${accepted_count} events.`,
+      ? "The stream no longer exists."
+      : `It has ${stored_count} of ${accepted_count} accepted events.`,
   )
 })
 
@@ -321,7 +325,7 @@ export const publisher = <R = never>(
       status.position ??= 0
       if (detail === logged) return
       logged = detail
-      yield* Effect.logWarning(`The publisher waits: ${detail}`)
+      yield* Effect.logWarning(`The publisher is waiting: ${detail}`)
     })
     return publishFrom(publishing, record).pipe(
       Effect.catchDefect((defect) => Effect.fail(blocked(String(defect)))),

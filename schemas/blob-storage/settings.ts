@@ -23,30 +23,38 @@ const json_body_bytes_max = 500 * mebibyte
 /** Section `[blob]`. */
 export const blob = {
   dir: setting(text(), "", {
-    meaning: "Folder of the blobs; empty: `blobs` in the data folder.",
+    meaning: "Folder of the blob store; empty: `blobs` in the data folder.",
     source: "decisions, configuration",
   }),
   json_body_bytes_max: setting(integer(kibibyte, json_body_bytes_max, "bytes"), 64 * mebibyte, {
-    meaning: "Largest JSON request body, in bytes; a larger one is answered 413.",
+    meaning: "Maximum size of a JSON request body in bytes; a larger one gets status 413.",
     source: "decisions of document 1, limits not shown",
   }),
   stream_bytes_max: setting(integer(kibibyte, bytes_max, "bytes"), 5 * tebibyte, {
-    meaning: "Largest blob that a stream may store, in bytes; a larger one is answered 413.",
+    meaning: "Maximum size of a blob stored by a stream, in bytes; a larger one gets status 413.",
     source: "decisions of document 1, limits not shown",
   }),
   segment_bytes: setting(integer(segment_bytes_min, gibibyte, "bytes"), 64 * mebibyte, {
-    meaning: "Length of a new file of the volume, in bytes; under load they grow to 1 GiB.",
+    meaning: "Initial size of a volume file in bytes; under load, new files grow up to 1 GiB.",
     source: "decision 110",
   }),
   free_floor_bytes: setting(integer(0, bytes_max, "bytes"), 0, {
     meaning:
-      "Free space that puts leave on the disk, for the log, read models and tokens; a put that " +
-      "would leave less is 429. 0: 1 GiB or 5% of the disk, whichever is larger, and at most " +
-      "half of what was free at the first start.",
+      "Free bytes on the disk reserved for the log, read models and tokens; a put that would " +
+      "leave less gets status 429. 0: 1 GiB or 5% of the disk, the larger of the two, but at " +
+      "most " +
+      "" +
+      "" +
+      "" +
+      "" +
+      "" +
+      "" +
+      "" +
+      "half of the space that was free at the first start.",
     source: "decisions of document 1, limits not shown",
   }),
   scrub_bytes_per_second: setting(integer(0, bytes_max, "bytes per second"), 16 * mebibyte, {
-    meaning: "How fast stored bytes are verified in the background; 0: not at all.",
+    meaning: "Rate at which stored bytes are verified in the background; 0: no verification.",
     source: "decisions of document 1, integrity",
   }),
 }
@@ -64,63 +72,68 @@ const address: Kind<string, string> = {
 /** Section `[cluster]`. */
 export const cluster = {
   name: setting(token, "almanac", {
-    meaning: "The cluster's name; all its nodes give the same.",
+    meaning: "Name of the cluster; the same on every node.",
     source: "decisions, several blob nodes",
   }),
   node_id: setting(token_or_empty, "", {
     meaning:
-      "This node's id; empty: made at the first start and kept in `node-id` in the data folder.",
+      "ID of this node; empty: generated at the first start and kept in `node-id` in the data " +
+      "folder.",
     source: "decisions, several blob nodes",
   }),
   advertise_address: setting(address, "", {
-    meaning: "Address at which other nodes reach this one; empty: the one it listens on.",
+    meaning: "Address at which other nodes reach this node; empty: the address it listens on.",
     source: "document 1 §2 NodeInfo",
   }),
   join: setting(list(url("http", "https")), [], {
     meaning:
-      "Addresses of members, for people: the log joins this node to them. So it needs " +
-      "`nats.url`, the log that they share, and `secret` or `tls.client_ca`.",
+      "Addresses of members, for information only: the node joins through the log. It needs " +
+      "`nats.url`, the log that all members share, and `secret` or `tls.client_ca`.",
     source: "decisions, several blob nodes",
   }),
   secret: setting(secret, "", {
-    meaning: "What the nodes prove to each other, at least 32 characters; the same on every node.",
+    meaning:
+      "Secret with which nodes authenticate to each other, at least 32 characters; the same on " +
+      "every node.",
     source: "decisions of document 1, InternalService",
   }),
   secret_file: setting(text(), "", {
-    meaning: "File that holds `secret`.",
+    meaning: "File that contains `secret`.",
     source: "decisions of document 1, InternalService",
   }),
   capacity_bytes: setting(integer(0, bytes_max, "bytes"), 0, {
     meaning:
-      "Storage that this node contributes, in bytes, at most what its disk has above " +
-      "`blob.free_floor_bytes`; 0: 90% of the disk that is free.",
+      "Storage that this node contributes, in bytes, limited to the disk's space above " +
+      "`blob.free_floor_bytes`; 0: 90% of the free space on the disk.",
     source: "decisions, several blob nodes",
   }),
   heartbeat_interval_seconds: setting(integer(1, heartbeat_s_max, "seconds"), 5, {
-    meaning: "Seconds from one heartbeat of this node to its next.",
+    meaning: "Interval between heartbeats of this node, in seconds.",
     source: "decisions of document 1, heartbeats",
   }),
   heartbeat_deadline_seconds: setting(integer(1, heartbeat_s_max, "seconds"), 15, {
-    meaning: "Seconds without a heartbeat after which a node is offline; above the interval.",
+    meaning:
+      "Seconds without a heartbeat until a node is offline; longer than the heartbeat interval.",
     source: "decisions of document 1, heartbeats",
   }),
   remove_after_seconds: setting(integer(1, absence_s_max, "seconds"), 3600, {
-    meaning: "Seconds offline after which a node is removed; above the deadline.",
+    meaning: "Seconds offline until a node is removed; longer than the heartbeat deadline.",
     source: "decisions of document 1, heartbeats",
   }),
   vnodes_per_node: setting(integer(1, 1024, "points"), 128, {
-    meaning: "Points of each node on the ring; the same on every node.",
+    meaning: "Number of points of each node on the ring; the same on every node.",
     source: "decisions of document 1, sync-ring",
   }),
   sweep_seconds: setting(integer(1, sweep_s_max, "seconds"), 600, {
-    meaning: "Seconds from one comparison of this node's copies with the other nodes' to the next.",
+    meaning:
+      "Interval in seconds at which this node compares its copies with those of other nodes.",
     source: "decision 125",
   }),
   repair_bytes_per_second: setting(
     integer(64 * kibibyte, bytes_max, "bytes per second"),
     50 * mebibyte,
     {
-      meaning: "Bytes that this node reads and sends in a second to repair and to move copies.",
+      meaning: "Bandwidth of this node for repairing and moving copies.",
       source: "decision 125",
     },
   ),

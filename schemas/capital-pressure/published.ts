@@ -13,62 +13,62 @@ const described = (description: string) => ({ description })
 
 const feed = { aggregate: "feed", subject: "the feed" } as const
 const feed_id = Schema.String.annotateKey(
-  described("The metric whose feed it is, or `prices`, or `watchlist`."),
+  described("ID of the feed's metric, or `prices`, or `watchlist`."),
 )
-const at = Instant.annotateKey(described("When it was read, RFC 3339 in UTC."))
-const demo = Schema.Boolean.annotateKey(described("Whether the data was generated."))
+const at = Instant.annotateKey(described("Time of the ingest, RFC 3339 in UTC."))
+const demo = Schema.Boolean.annotateKey(described("Whether the data is generated."))
 
 export const published = {
   metrics_ingested: {
     ...feed,
-    when: "A feed was read, whether or not it had new values.",
+    when: "A feed was ingested, with or without new values.",
     data: Schema.Struct({
       feed_id,
       at,
-      observed: Schema.Int.annotateKey(described("Values that were not known before.")),
-      revised: Schema.Int.annotateKey(described("Values that were known otherwise.")),
+      observed: Schema.Int.annotateKey(described("Number of new values.")),
+      revised: Schema.Int.annotateKey(described("Number of revised values.")),
       newest: Schema.NullOr(CalendarDate).annotateKey(
-        described("Its newest date; null if it has none."),
+        described("Newest date of the feed; null if it has no values."),
       ),
       demo,
     }),
   },
   metric_ingest_failed: {
     ...feed,
-    when: "A feed could not be read; the stored values stay.",
+    when: "A feed could not be ingested; the stored values remain.",
     data: Schema.Struct({
       feed_id,
       at,
-      detail: Schema.String.annotateKey(described("Why, in words.")),
+      detail: Schema.String.annotateKey(described("Reason of the failure, as text.")),
     }),
   },
   composite_computed: {
     aggregate: "composite",
     subject: "the year",
-    when: "Days of the composite were computed, or came out otherwise than before.",
+    when: "The composite was computed for new days, or changed for earlier ones.",
     data: Schema.Struct({
-      from: CalendarDate.annotateKey(described("The first of these days.")),
-      to: CalendarDate.annotateKey(described("The last of these days.")),
-      days: Schema.Int.annotateKey(described("How many they are.")),
+      from: CalendarDate.annotateKey(described("First of these days.")),
+      to: CalendarDate.annotateKey(described("Last of these days.")),
+      days: Schema.Int.annotateKey(described("Number of these days.")),
       z: Schema.Finite.annotateKey(
-        described("The composite of the last of them; positive is pressure."),
+        described("Composite of the last of these days; positive values are pressure."),
       ),
     }),
   },
   composite_withdrawn: {
     aggregate: "composite",
     subject: "the year",
-    when: "Days lost their composite because values were corrected.",
+    when: "The composite of some days was removed, because values were corrected.",
     data: Schema.Struct({
-      dates: Schema.Array(CalendarDate).annotateKey(described("These days, in their order.")),
+      dates: Schema.Array(CalendarDate).annotateKey(described("These days, in order.")),
     }),
   },
   watchlist_set: {
     aggregate: "watchlist",
     subject: "the watchlist",
-    when: "The operator's targets were read, and are others than before.",
+    when: "The operator's watchlist targets changed.",
     data: Schema.Struct({
-      tickers: Schema.Array(Schema.String).annotateKey(described("Those that have a target.")),
+      tickers: Schema.Array(Schema.String).annotateKey(described("Tickers that have a target.")),
       demo,
     }),
   },

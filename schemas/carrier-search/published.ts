@@ -16,21 +16,21 @@ export const published = {
   carrier_search_completed: {
     aggregate: "search",
     subject: "the range, `<start>-<end>`,",
-    when: "A search ended: it was answered, failed, or was abandoned.",
+    when: "A search ended: it succeeded, failed, or was abandoned.",
     data: Schema.Struct({
-      node_id: Schema.String.annotateKey(described("The node that answered it.")),
-      start: McNumber.annotateKey(described("The first MC number of the range.")),
-      end: McNumber.annotateKey(described("The last MC number of the range, inclusive.")),
-      registry: Schema.Literals(registries).annotateKey(described("Which registry answered.")),
+      node_id: Schema.String.annotateKey(described("ID of the node that ran the search.")),
+      start: McNumber.annotateKey(described("First MC number of the range.")),
+      end: McNumber.annotateKey(described("Last MC number of the range, inclusive.")),
+      registry: Schema.Literals(registries).annotateKey(described("Registry that was searched.")),
       outcome: Schema.Literals(outcomes).annotateKey(
-        described("`abandoned`: the client went, or the server stopped."),
+        described("`abandoned`: the client disconnected, or the server stopped."),
       ),
-      found: Schema.Int.annotateKey(described("Carriers found until then.")),
-      answered: Schema.Int.annotateKey(described("Numbers that were answered until then.")),
+      found: Schema.Int.annotateKey(described("Number of carriers found.")),
+      answered: Schema.Int.annotateKey(described("Number of MC numbers that were looked up.")),
       reason: Schema.NullOr(Schema.String).annotateKey(
-        described("Why it failed, in words; null where it did not."),
+        described("Reason of the failure, as text; null if the search did not fail."),
       ),
-      duration_ms: Schema.Int.annotateKey(described("How long it took, in milliseconds.")),
+      duration_ms: Schema.Int.annotateKey(described("Duration in milliseconds.")),
     }),
   },
 } satisfies PublishedTypes

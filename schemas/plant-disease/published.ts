@@ -15,16 +15,16 @@ export const published = {
     subject: "the SHA-256 of the image",
     when: "An image was classified.",
     data: Schema.Struct({
-      node_id: Schema.String.annotateKey(described("The node that predicted it.")),
-      class: Schema.String.annotateKey(described("The class, as the model's index names it.")),
-      probability: Schema.Finite.annotateKey(described("Its probability, 0 to 1.")),
-      image_sha256: Schema.String.annotateKey(
-        described("SHA-256 of the file as it was uploaded, in hex."),
+      node_id: Schema.String.annotateKey(described("ID of the node that made the prediction.")),
+      class: Schema.String.annotateKey(
+        described("Name of the predicted class in the model's class index."),
       ),
-      image_bytes: Schema.Int.annotateKey(described("Size of that file, in bytes.")),
+      probability: Schema.Finite.annotateKey(described("Probability of the class, 0 to 1.")),
+      image_sha256: Schema.String.annotateKey(described("SHA-256 of the uploaded file, in hex.")),
+      image_bytes: Schema.Int.annotateKey(described("Size of the uploaded file in bytes.")),
       model_sha256: Schema.String.annotateKey(described("SHA-256 of the model's file, in hex.")),
       milliseconds: Schema.Finite.annotateKey(
-        described("From the whole image to the answer, in milliseconds."),
+        described("Time from the complete upload to the response, in milliseconds."),
       ),
     }),
   },

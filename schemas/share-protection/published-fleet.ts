@@ -5,55 +5,57 @@ import { DomainId, RolloutId, WorkerId } from "#schemas/share-protection/id.ts"
 
 const described = (description: string) => ({ description })
 
-const reason = Schema.String.annotateKey(described("Why, in words."))
-const occurred_at = Instant.annotateKey(described("When, RFC 3339 in UTC."))
-const domain_id = Schema.optionalKey(DomainId).annotateKey(described("The domain's id."))
+const reason = Schema.String.annotateKey(described("Reason, as text."))
+const occurred_at = Instant.annotateKey(described("Time of the event, RFC 3339 in UTC."))
+const domain_id = Schema.optionalKey(DomainId).annotateKey(described("ID of the domain."))
 
-const worker_id = WorkerId.annotateKey(described("The worker's id."))
+const worker_id = WorkerId.annotateKey(described("ID of the worker."))
 const worker = { aggregate: "worker", subject: "the worker" } as const
 
 const rollout = { aggregate: "rollout", subject: "the rollout" } as const
 const rollout_fields = {
-  rollout_id: RolloutId.annotateKey(described("The rollout's id.")),
-  image: Schema.String.annotateKey(described("The image that workers are replaced with.")),
+  rollout_id: RolloutId.annotateKey(described("ID of the rollout.")),
+  image: Schema.String.annotateKey(described("Image of the new workers.")),
 }
 
 export const published_fleet = {
   worker_registered: {
     ...worker,
-    when: "A worker's agent is up: it takes jobs from here on.",
+    when: "A worker became ready; it now accepts jobs.",
     data: Schema.Struct({
       worker_id,
       domain_id,
-      hostname: Schema.String.annotateKey(described("The machine's name.")),
-      image_version: Schema.String.annotateKey(described("The image that it runs.")),
-      engine_version: Schema.String.annotateKey(described("The engine that it runs.")),
-      capacity_slots: Schema.Int.annotateKey(described("Jobs that it runs at the same time.")),
+      hostname: Schema.String.annotateKey(described("Name of the worker's machine.")),
+      image_version: Schema.String.annotateKey(described("Image of the worker.")),
+      engine_version: Schema.String.annotateKey(described("Engine of the worker.")),
+      capacity_slots: Schema.Int.annotateKey(
+        described("Maximum number of concurrent jobs of the worker."),
+      ),
     }),
   },
   worker_boot_failed: {
     ...worker,
-    when: "A worker's machine did not come up.",
+    when: "A worker's machine failed to boot.",
     data: Schema.Struct({ worker_id, reason }),
   },
   worker_drain_started: {
     ...worker,
-    when: "A worker takes no new job; those that it runs finish.",
+    when: "A worker started to drain; it accepts no new jobs, and its running jobs finish.",
     data: Schema.Struct({ worker_id }),
   },
   worker_retired: {
     ...worker,
-    when: "A worker's last job ended, and its machine goes.",
+    when: "A worker was retired after its last job; its machine is deleted.",
     data: Schema.Struct({ worker_id }),
   },
   worker_died: {
     ...worker,
-    when: "A worker is dead: it never takes part again.",
+    when: "A worker died; it never becomes ready again.",
     data: Schema.Struct({ worker_id, reason }),
   },
   rollout_created: {
     ...rollout,
-    when: "Workers are to be replaced, domain by domain.",
+    when: "A rollout started; it replaces workers, one domain after the other.",
     data: Schema.Struct({
       ...rollout_fields,
       domain_ids: Schema.Array(Schema.String).annotateKey(
@@ -63,20 +65,26 @@ export const published_fleet = {
   },
   rollout_succeeded: {
     ...rollout,
-    when: "No worker of an older image is left.",
+    when: "A rollout succeeded; all workers run the new image.",
     data: Schema.Struct({
       ...rollout_fields,
-      replaced_workers: Schema.Int.annotateKey(described("How many workers were replaced.")),
+      replaced_workers: Schema.Int.annotateKey(described("Number of replaced workers.")),
     }),
   },
   worker_image_rollout_failed: {
     ...rollout,
-    when: "A new worker did not come up: the rollout halted, and the old worker takes jobs again.",
+    when:
+      "A new worker failed to boot; the rollout was halted, and the old worker accepts jobs " +
+      "again.",
     data: Schema.Struct({
       ...rollout_fields,
-      domain_id: DomainId.annotateKey(described("The domain that it was at.")),
-      old_worker_id: WorkerId.annotateKey(described("The worker that was to be replaced.")),
-      new_worker_id: WorkerId.annotateKey(described("The worker that did not come up.")),
+      domain_id: DomainId.annotateKey(
+        described("ID of the domain in which the rollout was halted."),
+      ),
+      old_worker_id: WorkerId.annotateKey(
+        described("ID of the worker that should have been replaced."),
+      ),
+      new_worker_id: WorkerId.annotateKey(described("ID of the worker that failed to boot.")),
       reason,
       occurred_at,
     }),
@@ -84,21 +92,21 @@ export const published_fleet = {
   scheduler_paused: {
     aggregate: "scheduler",
     subject: "the scheduler",
-    when: "No scheduled backup takes place from here on.",
+    when: "The scheduler was paused; no scheduled backups start.",
     data: Schema.Struct({ occurred_at }),
   },
   scheduler_resumed: {
     aggregate: "scheduler",
     subject: "the scheduler",
-    when: "Scheduled backups take place again; those that were due meanwhile do not.",
+    when: "The scheduler was resumed; backups that were due during the pause are not made.",
     data: Schema.Struct({ occurred_at }),
   },
   reconciliation_finished: {
     aggregate: "reconciliation",
     subject: "the reconciliation",
-    when: "What is recorded was compared with what is there.",
+    when: "A reconciliation run compared the records with the real resources.",
     data: Schema.Struct({
-      drift_count: Schema.Int.annotateKey(described("How many differences were found.")),
+      drift_count: Schema.Int.annotateKey(described("Number of differences found.")),
     }),
   },
 } as const

@@ -27,85 +27,87 @@ import { RestoreMode } from "#schemas/share-protection/restore.ts"
 
 const described = (description: string) => ({ description })
 
-const reason = Schema.String.annotateKey(described("Why, in words."))
-const occurred_at = Instant.annotateKey(described("When, RFC 3339 in UTC."))
-const changed = Schema.Array(Schema.String).annotateKey(
-  described("Names of the fields that have another value from here on."),
-)
-const worker_id = WorkerId.annotateKey(described("The worker's id."))
+const reason = Schema.String.annotateKey(described("Reason, as text."))
+const occurred_at = Instant.annotateKey(described("Time of the event, RFC 3339 in UTC."))
+const changed = Schema.Array(Schema.String).annotateKey(described("Names of the changed fields."))
+const worker_id = WorkerId.annotateKey(described("ID of the worker."))
 
-const target_id = TargetId.annotateKey(described("The target's id."))
+const target_id = TargetId.annotateKey(described("ID of the target."))
 const target = { aggregate: "target", subject: "the target" } as const
 const target_fields = {
   target_id,
-  name: Schema.String.annotateKey(described("The target's name.")),
-  bucket: Schema.String.annotateKey(described("The bucket's name.")),
+  name: Schema.String.annotateKey(described("Name of the target.")),
+  bucket: Schema.String.annotateKey(described("Name of the bucket.")),
 }
 const enrollment = {
   target_id,
-  job_id: JobId.annotateKey(described("The job of its enrollment.")),
+  job_id: JobId.annotateKey(described("ID of the enrollment job.")),
 }
 
 const policy = { aggregate: "policy", subject: "the policy" } as const
 const policy_fields = {
-  policy_id: PolicyId.annotateKey(described("The policy's id.")),
-  share_id: ShareId.annotateKey(described("The share that it is of.")),
+  policy_id: PolicyId.annotateKey(described("ID of the policy.")),
+  share_id: ShareId.annotateKey(described("ID of the share.")),
 }
 
 const backup = { aggregate: "backup", subject: "the backup" } as const
 const backup_fields = {
-  backup_id: BackupId.annotateKey(described("The backup's id.")),
-  share_id: ShareId.annotateKey(described("The share that it is of.")),
-  target_id: TargetId.annotateKey(described("The target that it is in.")),
+  backup_id: BackupId.annotateKey(described("ID of the backup.")),
+  share_id: ShareId.annotateKey(described("ID of the share.")),
+  target_id: TargetId.annotateKey(described("ID of the backup's target.")),
   policy_id: Schema.optionalKey(PolicyId).annotateKey(
-    described("The policy that asked for it, which may be deleted since."),
+    described(
+      "ID of the policy that requested the backup; the policy may have been deleted since.",
+    ),
   ),
 }
 const snapshot = {
-  engine_snapshot_id: Schema.String.annotateKey(described("The engine's id of the snapshot.")),
-  taken_at: Instant.annotateKey(described("When it was taken, RFC 3339 in UTC.")),
+  engine_snapshot_id: Schema.String.annotateKey(described("ID of the snapshot in the repository.")),
+  taken_at: Instant.annotateKey(described("Time of the snapshot, RFC 3339 in UTC.")),
   crash_consistent: Schema.Boolean.annotateKey(
-    described("Whether it was taken from a snapshot of the share, not from the live share."),
+    described(
+      "Whether the backup was read from a snapshot of the share instead of the live share.",
+    ),
   ),
   partial: Schema.Boolean.annotateKey(described("Whether some files could not be read.")),
-  bytes: Schema.Int.annotateKey(described("Bytes of the files.")),
-  stored_bytes: Schema.Int.annotateKey(described("Bytes that it added to the repository.")),
-  files: Schema.Int.annotateKey(described("How many files.")),
+  bytes: Schema.Int.annotateKey(described("Total size of the files in bytes.")),
+  stored_bytes: Schema.Int.annotateKey(described("Number of bytes added to the repository.")),
+  files: Schema.Int.annotateKey(described("Number of files.")),
   protected_until: Schema.optionalKey(Instant).annotateKey(
-    described("Until when its objects are locked, RFC 3339 in UTC."),
+    described("Time until which the backup's objects are locked, RFC 3339 in UTC."),
   ),
 }
 
 const restore = { aggregate: "restore", subject: "the restore" } as const
 const restore_fields = {
-  restore_id: RestoreId.annotateKey(described("The restore's id.")),
-  backup_id: BackupId.annotateKey(described("The backup that is restored.")),
-  share_id: ShareId.annotateKey(described("The share that was backed up.")),
-  mode: RestoreMode.annotateKey(described("Into a new share, or in place.")),
+  restore_id: RestoreId.annotateKey(described("ID of the restore.")),
+  backup_id: BackupId.annotateKey(described("ID of the restored backup.")),
+  share_id: ShareId.annotateKey(described("ID of the share that was backed up.")),
+  mode: RestoreMode.annotateKey(described("Mode of the restore: into a new share, or in place.")),
   dry_run: Schema.optionalKey(Schema.Boolean).annotateKey(
-    described("True where it only finds out what it would do; else absent."),
+    described("True for a dry run; otherwise absent."),
   ),
 }
 
 const job = { aggregate: "job", subject: "the job" } as const
 const job_fields = {
-  job_id: JobId.annotateKey(described("The job's id.")),
-  job_type: JobType.annotateKey(described("What it does.")),
-  resource_type: ResourceType.annotateKey(described("What it is about.")),
+  job_id: JobId.annotateKey(described("ID of the job.")),
+  job_type: JobType.annotateKey(described("Type of the job.")),
+  resource_type: ResourceType.annotateKey(described("Resource of the job.")),
   resource_id: Schema.String.annotateKey(described("Its id.")),
-  target_id: TargetId.annotateKey(described("The target whose repository it uses.")),
+  target_id: TargetId.annotateKey(described("ID of the target whose repository the job uses.")),
 }
 
 export const published = {
   target_created: {
     ...target,
-    when: "A bucket was registered, and is to be enrolled.",
+    when: "A target was created; its enrollment was requested.",
     data: Schema.Struct({
       ...target_fields,
       template_id: Schema.optionalKey(TargetTemplateId).annotateKey(
-        described("The template that it is registered against."),
+        described("ID of the target's template."),
       ),
-      job_id: JobId.annotateKey(described("The job that enrolls it.")),
+      job_id: JobId.annotateKey(described("ID of the enrollment job.")),
     }),
   },
   target_updated: {
@@ -115,49 +117,53 @@ export const published = {
   },
   target_enrolled: {
     ...target,
-    when: "A target's repository is there: it takes backups from here on.",
+    when: "A target was enrolled; it now accepts backups.",
     data: Schema.Struct({
       ...enrollment,
-      format: Schema.Int.annotateKey(described("The repository's format.")),
-      engine_profile: Schema.String.annotateKey(described("The engine's profile that made it.")),
+      format: Schema.Int.annotateKey(described("Format of the repository.")),
+      engine_profile: Schema.String.annotateKey(
+        described("Engine profile with which the repository was created."),
+      ),
     }),
   },
   target_enrollment_failed: {
     ...target,
-    when: "A target could not be enrolled.",
+    when: "The enrollment of a target failed.",
     data: Schema.Struct({ ...enrollment, reason }),
   },
   target_repo_format_upgraded: {
     ...target,
-    when: "A repository has a newer format.",
+    when: "The format of a repository was upgraded.",
     data: Schema.Struct({
       target_id,
       project_id: Schema.NullOr(ProjectId).annotateKey(
-        described("Whose target it is; null where projects share the bucket."),
+        described("ID of the target's project; null if projects share the bucket."),
       ),
-      from_version: Schema.Int.annotateKey(described("The format that it had.")),
-      to_version: Schema.Int.annotateKey(described("The format that it has.")),
-      job_id: JobId.annotateKey(described("The job that upgraded it.")),
+      from_version: Schema.Int.annotateKey(described("Format before the upgrade.")),
+      to_version: Schema.Int.annotateKey(described("Format after the upgrade.")),
+      job_id: JobId.annotateKey(described("ID of the upgrade job.")),
       occurred_at,
     }),
   },
   target_deleted: {
     ...target,
-    when: "A target's record is gone; what is in its bucket stays.",
+    when: "A target was deleted; the contents of its bucket remain.",
     data: Schema.Struct({ target_id }),
   },
   policy_created: {
     ...policy,
-    when: "A share has a policy.",
+    when: "A policy was created for a share.",
     data: Schema.Struct({
       ...policy_fields,
-      name: Schema.String.annotateKey(described("The policy's name.")),
-      schedule: Schema.String.annotateKey(described("When backups are due, a cron expression.")),
-      timezone: Schema.String.annotateKey(described("The schedule's time zone.")),
-      enabled: Schema.Boolean.annotateKey(described("Whether scheduled backups take place.")),
-      target_id: Schema.optionalKey(TargetId).annotateKey(described("Where backups go.")),
+      name: Schema.String.annotateKey(described("Name of the policy.")),
+      schedule: Schema.String.annotateKey(described("Schedule of the backups, a cron expression.")),
+      timezone: Schema.String.annotateKey(described("Time zone of the schedule.")),
+      enabled: Schema.Boolean.annotateKey(described("Whether scheduled backups are enabled.")),
+      target_id: Schema.optionalKey(TargetId).annotateKey(
+        described("ID of the target of the backups."),
+      ),
       target_template_id: Schema.optionalKey(TargetTemplateId).annotateKey(
-        described("The template below which backups go to the project's target."),
+        described("ID of the template that selects the project's target."),
       ),
     }),
   },
@@ -168,49 +174,49 @@ export const published = {
   },
   policy_deleted: {
     ...policy,
-    when: "A share has no policy any more; its backups stay.",
+    when: "The policy of a share was deleted; its backups remain.",
     data: Schema.Struct(policy_fields),
   },
   scheduled_backup_skipped: {
     ...policy,
-    when: "A scheduled backup did not take place.",
+    when: "A scheduled backup was skipped.",
     data: Schema.Struct({
       ...policy_fields,
-      tick: Instant.annotateKey(described("When it was due, RFC 3339 in UTC.")),
-      reason: SkipReason.annotateKey(described("Why it did not.")),
+      tick: Instant.annotateKey(described("Time at which it was due, RFC 3339 in UTC.")),
+      reason: SkipReason.annotateKey(described("Reason why it was skipped.")),
     }),
   },
   backup_requested: {
     ...backup,
-    when: "A backup is to be made.",
+    when: "A backup was requested.",
     data: Schema.Struct({
       ...backup_fields,
-      job_id: JobId.annotateKey(described("The job that makes it.")),
+      job_id: JobId.annotateKey(described("ID of the backup job.")),
     }),
   },
   backup_started: {
     ...backup,
-    when: "A worker began to make a backup.",
+    when: "A worker started a backup.",
     data: Schema.Struct(backup_fields),
   },
   backup_completed: {
     ...backup,
-    when: "A backup is available.",
+    when: "A backup became available.",
     data: Schema.Struct({ ...backup_fields, ...snapshot }),
   },
   backup_failed: {
     ...backup,
-    when: "A backup could not be made; a retry of its job may still make it.",
+    when: "A backup failed; retrying its job may still complete it.",
     data: Schema.Struct({ ...backup_fields, reason }),
   },
   backup_expired: {
     ...backup,
-    when: "The retention let a backup go: it cannot be restored any more.",
+    when: "A backup expired by its retention; it can no longer be restored.",
     data: Schema.Struct(backup_fields),
   },
   backup_deleted: {
     ...backup,
-    when: "A backup's record is gone.",
+    when: "The record of a backup was deleted.",
     data: Schema.Struct(backup_fields),
   },
   backup_adopted: {
@@ -220,96 +226,98 @@ export const published = {
   },
   backup_lost: {
     ...backup,
-    when: "A backup's snapshot is not in its repository, though nothing here removed it.",
+    when:
+      "The snapshot of a backup is missing in its repository, although Almanac did not remove " +
+      "it.",
     data: Schema.Struct({ ...backup_fields, reason }),
   },
   backup_undeleted: {
     ...backup,
-    when: "A backup that had expired is available again, and stays until its tenant deletes it.",
+    when: "An expired backup is available again, and remains until its tenant deletes it.",
     data: Schema.Struct({
       ...backup_fields,
       protected_until: Schema.optionalKey(Instant).annotateKey(
-        described("Until when its objects are locked, RFC 3339 in UTC."),
+        described("Time until which the backup's objects are locked, RFC 3339 in UTC."),
       ),
     }),
   },
   backup_restore_tested: {
     ...backup,
-    when: "Files of a backup were restored for a test and are unchanged.",
+    when: "A restore test of a backup succeeded: the restored files are unchanged.",
     data: Schema.Struct({
       ...backup_fields,
-      files: Schema.Int.annotateKey(described("How many files were restored.")),
+      files: Schema.Int.annotateKey(described("Number of restored files.")),
       bytes: Schema.Int.annotateKey(described("Their bytes.")),
     }),
   },
   backup_restore_test_failed: {
     ...backup,
-    when: "Files of a backup could not be restored for a test, or have changed.",
+    when: "A restore test of a backup failed: files could not be restored, or differ.",
     data: Schema.Struct({ ...backup_fields, reason }),
   },
   restore_requested: {
     ...restore,
-    when: "A backup is to be restored.",
+    when: "A restore was requested.",
     data: Schema.Struct({
       ...restore_fields,
-      job_id: JobId.annotateKey(described("The job that restores it.")),
+      job_id: JobId.annotateKey(described("ID of the restore job.")),
     }),
   },
   restore_started: {
     ...restore,
-    when: "A worker began to restore a backup.",
+    when: "A worker started a restore.",
     data: Schema.Struct(restore_fields),
   },
   restore_completed: {
     ...restore,
-    when: "A backup's files are back.",
+    when: "A restore finished; the backup's files were written.",
     data: Schema.Struct({
       ...restore_fields,
       new_share_id: Schema.optionalKey(ShareId).annotateKey(
-        described("The share that was made for them."),
+        described("ID of the share that was created for the files."),
       ),
-      files: Schema.Int.annotateKey(described("How many files.")),
+      files: Schema.Int.annotateKey(described("Number of files.")),
       bytes: Schema.Int.annotateKey(described("Their bytes.")),
     }),
   },
   restore_failed: {
     ...restore,
-    when: "A restore failed; a retry of its job may still end well.",
+    when: "A restore failed; retrying its job may still complete it.",
     data: Schema.Struct({ ...restore_fields, reason }),
   },
   job_queued: {
     ...job,
-    when: "A job waits for a worker.",
+    when: "A job was queued; it waits for a worker.",
     data: Schema.Struct(job_fields),
   },
   job_started: {
     ...job,
-    when: "A worker took a job.",
+    when: "A worker accepted a job.",
     data: Schema.Struct({ ...job_fields, worker_id }),
   },
-  job_completed: { ...job, when: "A job ended well.", data: Schema.Struct(job_fields) },
+  job_completed: { ...job, when: "A job succeeded.", data: Schema.Struct(job_fields) },
   job_failed: {
     ...job,
-    when: "A job ended in error.",
+    when: "A job failed.",
     data: Schema.Struct({
       ...job_fields,
-      code: ErrorCode.annotateKey(described("The error's code.")),
-      detail: Schema.String.annotateKey(described("The error in words.")),
-      category: ErrorCategory.annotateKey(described("Who can do something about it.")),
+      code: ErrorCode.annotateKey(described("Code of the error.")),
+      detail: Schema.String.annotateKey(described("Detail of the error, as text.")),
+      category: ErrorCategory.annotateKey(described("Category of the error: who can resolve it.")),
     }),
   },
   job_cancelled: {
     ...job,
-    when: "A caller cancelled a job; its engine may run for a moment longer.",
+    when: "A job was cancelled; its engine may run for a moment longer.",
     data: Schema.Struct(job_fields),
   },
   job_retried: {
     ...job,
-    when: "A job that had ended in error waits for a worker again.",
+    when: "A failed job was queued again.",
     data: Schema.Struct({
       ...job_fields,
-      attempt: Schema.Int.annotateKey(described("Which attempt begins, from 2.")),
-      automatic: Schema.Boolean.annotateKey(described("Whether nobody asked for it.")),
+      attempt: Schema.Int.annotateKey(described("Number of the attempt, from 2.")),
+      automatic: Schema.Boolean.annotateKey(described("Whether the retry was automatic.")),
     }),
   },
   ...published_fleet,

@@ -19,11 +19,11 @@ const from_options = "document 2 §8"
 /** Section `[DEFAULT]`: OpenStack's name for settings without a section. */
 export const catalog = {
   catalog_type: setting(text(/^[\w-]{1,255}$/, "letters, digits, _ and -"), "share-protection", {
-    meaning: "Type under which the endpoint is in the service catalogue.",
+    meaning: "Type of the endpoint in the service catalogue.",
     source: "document 2 §5",
   }),
   endpoint_type: setting(choice("publicURL", "internalURL", "adminURL"), "publicURL", {
-    meaning: "Which of a service's endpoints are used.",
+    meaning: "Interface of the endpoints to use.",
     source: "document 2 §5",
   }),
 }
@@ -31,62 +31,62 @@ export const catalog = {
 /** Section `[conductor]`. */
 export const conductor = {
   scheduler_interval: setting(integer(1, day_s, "seconds"), 60, {
-    meaning: "Seconds from one evaluation of the policies' schedules to the next.",
+    meaning: "Interval between evaluations of the policies' schedules, in seconds.",
     source: from_options,
   }),
   schedule_jitter_seconds: setting(integer(0, hour_s, "seconds"), 0, {
-    meaning: "Seconds by which backups of one tick are spread, by policy; 0: none.",
+    meaning: "Seconds over which the backups of one tick are spread, by policy; 0: no spread.",
     source: "beyond the document",
   }),
   reconciliation_interval: setting(integer(1, day_s, "seconds"), 300, {
-    meaning: "Seconds from one sweep of jobs, shares and repositories to the next.",
+    meaning: "Interval between sweeps of jobs, shares and repositories, in seconds.",
     source: from_options,
     reloadable: true,
   }),
   worker_heartbeat_deadline_seconds: setting(integer(1, day_s, "seconds"), 60, {
-    meaning: "Seconds without a heartbeat after which a worker is dead.",
+    meaning: "Seconds without a heartbeat until a worker is dead.",
     source: from_options,
   }),
   queued_job_deadline_seconds: setting(integer(1, day_s, "seconds"), 300, {
-    meaning: "Seconds in the queue after which a job is put before the conductor again.",
+    meaning: "Seconds in the queue after which a job is dispatched again.",
     source: from_options,
   }),
   worker_boot_cooldown_seconds: setting(integer(0, day_s, "seconds"), 180, {
-    meaning: "Least seconds from one boot of a worker to the next, in a project.",
+    meaning: "Minimum interval between boots of workers in a project, in seconds.",
     source: from_options,
   }),
   worker_boot_grace_seconds: setting(integer(1, day_s, "seconds"), 1200, {
-    meaning: "Seconds that a new worker has to become active.",
+    meaning: "Seconds within which a new worker must become active.",
     source: from_options,
   }),
   worker_boot_max_failures: setting(integer(0, failures_max, "failures"), 3, {
-    meaning: "Failed boots within the window after which no more workers are booted; 0: no limit.",
+    meaning: "Number of failed boots within the window that stops further boots; 0: no limit.",
     source: from_options,
   }),
   worker_boot_failure_window_seconds: setting(integer(1, year_s, "seconds"), 7200, {
-    meaning: "Seconds for which a failed boot counts.",
+    meaning: "Window in seconds in which failed boots are counted.",
     source: from_options,
   }),
   min_workers: setting(integer(0, workers_max, "workers"), 1, {
-    meaning: "Least active workers of a project.",
+    meaning: "Minimum number of active workers of a project.",
     source: from_options,
   }),
   max_workers: setting(integer(1, workers_max, "workers"), 10, {
-    meaning: "Most workers of a project.",
+    meaning: "Maximum number of workers of a project.",
     source: "decisions of document 2, domains",
   }),
   maintenance_interval_seconds: setting(integer(hour_s, year_s, "seconds"), 604_800, {
-    meaning: "Seconds from one maintenance of a repository to the next.",
+    meaning: "Interval between maintenance runs of a repository, in seconds.",
     source: from_options,
   }),
   restore_test_interval_seconds: setting(integer(0, year_s, "seconds"), 604_800, {
-    meaning: "Seconds from one restore test of a protected share to the next; 0: none.",
+    meaning: "Interval between restore tests of a protected share, in seconds; 0: no tests.",
     source: "beyond the document",
   }),
   worker_boot_image: setting(text(/^\P{Cc}{0,255}$/u, "at most 255 characters"), "", {
     meaning:
-      "Image of new workers; it must carry svc_worker_image=1. Empty: none are booted. Not " +
-      "given, and with local machines, it is `almanac-agent`.",
+      "Image of new workers, with the property svc_worker_image=1. Empty: no workers are booted. " +
+      "Not set, with local workers: `almanac-agent`.",
     source: from_options,
   }),
 }
@@ -95,7 +95,8 @@ export const conductor = {
 export const enrollment = {
   dispatch: setting(choice("rpc", "inline"), "rpc", {
     meaning:
-      "Whether a worker enrolls a target, or the request itself checks it: development only.",
+      "Where enrollment checks run. rpc: on a worker; inline: in the request, for development " +
+      "only.",
     source: from_options,
   }),
 }
@@ -104,8 +105,8 @@ export const enrollment = {
 export const targets = {
   allowed_networks: setting(list(network), [], {
     meaning:
-      "Networks in which tenants' buckets may be though they are loopback, link-local or " +
-      "private. With the embedded identity the loopback and private ones unless it is given.",
+      "Loopback, link-local or private networks in which tenants' buckets are allowed. Not set, " +
+      "with the embedded identity: the loopback and private networks.",
     source: "decision 0146",
   }),
 }
@@ -113,25 +114,25 @@ export const targets = {
 /** Section `[engine]`. */
 export const engine = {
   subprocess_timeout: setting(integer(1, day_s, "seconds"), 3600, {
-    meaning: "Seconds after which a process of the engine is killed.",
+    meaning: "Timeout in seconds after which an engine process is killed.",
     source: from_options,
   }),
   require_fips_profile: setting(flag, true, {
     meaning:
-      "Refuse repositories without a FIPS profile. With the embedded identity it is false " +
-      "unless it is given.",
+      "Whether repositories without a FIPS profile are rejected. Not set, with the embedded " +
+      "identity: false.",
     source: "document 2 §8; decisions of document 2, FIPS profile",
   }),
   binary: setting(text(), "", {
-    meaning: "Path of `restic`; empty: PATH, then the cache.",
+    meaning: "Path of `restic`; empty: searched in PATH, then in the cache.",
     source: "decisions, binaries",
   }),
   upload_kib_per_second: setting(integer(0, kib_per_second_max, "KiB"), 0, {
-    meaning: "Most that one process of the engine sends in a second; 0: no limit.",
+    meaning: "Maximum upload rate of one engine process; 0: no limit.",
     source: "beyond the document",
   }),
   download_kib_per_second: setting(integer(0, kib_per_second_max, "KiB"), 0, {
-    meaning: "Most that one process of the engine receives in a second; 0: no limit.",
+    meaning: "Maximum download rate of one engine process; 0: no limit.",
     source: "beyond the document",
   }),
 }
@@ -139,15 +140,16 @@ export const engine = {
 /** Section `[worker]`. */
 export const worker = {
   capacity_slots: setting(integer(1, capacity_slots_max, "jobs"), 2, {
-    meaning: "Jobs of one worker at a time. Required where the identity is not the embedded one.",
+    meaning:
+      "Maximum number of concurrent jobs of a worker. Required unless the identity is embedded.",
     source: "document 2 §8; decisions, configuration",
   }),
   command_timeout_seconds: setting(integer(1, hour_s, "seconds"), 300, {
-    meaning: "Seconds in which a worker acknowledges a job.",
+    meaning: "Seconds within which a worker must acknowledge a job.",
     source: from_options,
   }),
   max_command_duration_seconds: setting(integer(1, year_s, "seconds"), 21_600, {
-    meaning: "Seconds after which a job of a worker is ended.",
+    meaning: "Timeout of a job in seconds.",
     source: from_options,
   }),
 }
@@ -168,27 +170,29 @@ const connections = new RegExp(
 export const database = {
   connection: setting(text(connections, "sqlite:///FOLDER or postgresql://USER@HOST/NAME"), "", {
     meaning:
-      "Where read models are kept; empty: `read-models` in the data folder. PostgreSQL holds " +
-      "those of all processes of a deployment, in a database of its own; its password is " +
-      "`password`. Required where the identity is not the embedded one.",
+      "Database of the read models; empty: `read-models` in the data folder. PostgreSQL stores " +
+      "those of all processes of a deployment in a dedicated database; the password is " +
+      "`password`. Required unless the identity is embedded.",
     source: "document 2 §8; decisions, configuration; 0142",
   }),
   password: setting(secret, "", {
-    meaning: "Password of the user of PostgreSQL; empty: what `PGPASSWORD` or the server knows.",
+    meaning:
+      "Password of the PostgreSQL user; empty: `PGPASSWORD`, or authentication without a password.",
     source: "decision 0142",
   }),
   password_file: setting(text(), "", {
-    meaning: "File that holds `password`.",
+    meaning: "File that contains `password`.",
     source: "decision 0142",
   }),
   statement_timeout_seconds: setting(integer(1, hour_s, "seconds"), 30, {
-    meaning: "Seconds that PostgreSQL may take for one read; above them it is ended: 503.",
+    meaning:
+      "Timeout of one PostgreSQL query in seconds; a request that exceeds it gets status 503.",
     source: "decision 0154",
   }),
   lock_timeout_seconds: setting(integer(1, lock_s_max, "seconds"), 20, {
     meaning:
-      "Seconds that PostgreSQL waits for what another session has locked, where tables are made " +
-      "or exchanged at a start or a rebuild.",
+      "Timeout in seconds for locks of other PostgreSQL sessions, when tables are created " +
+      "or replaced at startup or by a rebuild.",
     source: "decision 0154",
   }),
 }
@@ -196,15 +200,15 @@ export const database = {
 /** Section `[quota]`: the quotas of each project. */
 export const quota = {
   targets: setting(integer(0, quota_max, "targets"), 10, {
-    meaning: "Targets of a project.",
+    meaning: "Maximum number of targets of a project.",
     source: "decisions of document 2, quotas",
   }),
   policies: setting(integer(0, quota_max, "policies"), 100, {
-    meaning: "Policies of a project.",
+    meaning: "Maximum number of policies of a project.",
     source: "decisions of document 2, quotas",
   }),
   backups: setting(integer(0, quota_max, "backups"), 10_000, {
-    meaning: "Backups of a project; expired ones do not count.",
+    meaning: "Maximum number of backups of a project; expired backups do not count.",
     source: "decisions of document 2, quotas",
   }),
 }
@@ -212,11 +216,12 @@ export const quota = {
 /** Section `[shares]`: the embedded shares. */
 export const shares = {
   root: setting(text(), "", {
-    meaning: "Folder of the shares, `<project>/<share>`; empty: `shares` in the data folder.",
+    meaning:
+      "Folder of the embedded shares, `<project>/<share>`; empty: `shares` in the data folder.",
     source: "decisions, shares",
   }),
   snapshots: setting(flag, true, {
-    meaning: "Whether a share is copied before it is backed up; false: the live folder is read.",
+    meaning: "Whether a share is copied before a backup; false: the backup reads the live folder.",
     source: "decisions of document 2, backup create",
   }),
 }
@@ -224,7 +229,7 @@ export const shares = {
 /** Section `[policy]`. */
 export const policy = {
   file: setting(text(), "", {
-    meaning: "File of oslo.policy rules that override the defaults; read again when it changes.",
+    meaning: "File with oslo.policy rules that override the defaults; reloaded when it changes.",
     source: "document 2 §5; decisions of document 2, default policy rules",
   }),
 }

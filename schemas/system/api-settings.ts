@@ -27,82 +27,102 @@ export const api = {
     source: "document 2 §8",
   }),
   shape: setting(choice("A", "B"), "A", {
-    meaning: "Which shape of document 2 is served.",
+    meaning: "Shape of document 2 that is served.",
     source: "decisions of document 2, which shape",
   }),
   noauth: setting(flag, false, {
-    meaning: "No authentication: every caller is the development tenant with all roles.",
+    meaning:
+      "Whether authentication is disabled: every caller is then the development tenant with all " +
+      "roles.",
     source: "document 2 §5",
   }),
   noauth_unsafe: setting(flag, false, {
-    meaning: "Allows `noauth` on an address that other machines reach.",
+    meaning: "Whether `noauth` is allowed on an address that other machines can reach.",
     source: "decisions, safety of defaults",
   }),
   default_limit: setting(integer(1, page_limit_max, "items"), 100, {
-    meaning: "Items of a page where a request does not say how many.",
+    meaning: "Default number of items on a page.",
     source: "document 2 §8",
   }),
   max_limit: setting(integer(1, page_limit_max, "items"), page_limit_max, {
-    meaning: "Most items of a page that a request may ask for.",
+    meaning: "Maximum number of items on a page.",
     source: "document 2 §8",
   }),
   max_connections: setting(integer(1, connections_max, "connections"), 10_000, {
     meaning:
-      "Connections of clients that are open at a time, at most three quarters of the files that " +
-      "the process may open. On more of them only `/livez`, `/readyz` and `/metrics` are answered.",
+      "Maximum number of open client connections, at most three quarters of the files that " +
+      "the process may open. Connections above it can only read `/livez`, `/readyz` and " +
+      "`/metrics`.",
     source: "decision 0154",
   }),
   max_connections_per_address: setting(integer(1, connections_max, "connections"), 1000, {
     meaning:
-      "Connections of one address, or one IPv6 network of /64, that are open at a time. On some " +
-      "more of them the answer is 503, and what is beyond those is closed.",
+      "Maximum number of open connections from one address or one IPv6 /64 network. Some " +
+      "connections above it get status 503, and further ones are closed.",
     source: "decision 0186",
   }),
   unlimited_addresses: setting(list(network), ["127.0.0.0/8", "::1/128"], {
     meaning:
-      "Networks to which `api.max_connections_per_address` does not apply, and for which some of " +
-      "`api.max_connections` are kept free: name your reverse proxies here, beside this machine.",
+      "Networks exempt from `api.max_connections_per_address`, for which some of " +
+      "`api.max_connections` are reserved: list your reverse proxies here, in addition to " +
+      "loopback.",
     source: "decision 0186",
   }),
   max_event_streams: setting(integer(1, streams_max, "streams"), 256, {
     meaning:
-      "Streams of `GET /v1/events` that are open at a time, a sixteenth of them for admins " +
-      "alone: 503 beyond. Each may hold 8 MiB that its reader has not taken yet.",
+      "Maximum number of open `GET /v1/events` streams, one sixteenth of them reserved for " +
+      "admins; further ones get status 503. Each stream buffers up to 8 MiB for a slow reader.",
     source: "decision 0179",
   }),
   max_event_streams_per_caller: setting(integer(1, streams_max, "streams"), 32, {
     meaning:
-      "Streams of `GET /v1/events` that one caller may have open; all callers of a project " +
-      "have half of what there is. 429 beyond.",
+      "Maximum number of open `GET /v1/events` streams of one caller; all callers of a project " +
+      "together get half of all streams. Further ones get status 429.",
     source: "decision 0179",
   }),
   request_timeout_seconds: setting(integer(1, hour_s, "seconds"), 60, {
-    meaning: "Seconds for a request from its body's end, and seconds that a stream may idle: 504.",
+    meaning:
+      "Timeout in seconds of a request after its body, and of an idle stream; then status 504.",
     source: "decisions of document 1, limits not shown",
     reloadable: true,
   }),
   body_bytes_per_second_min: setting(integer(0, bytes_per_second_max, "bytes"), 16_384, {
     meaning:
-      "Slowest rate of a request body, averaged from `api.request_timeout_seconds` on: 408 below " +
-      "it, and the connection closes. A body that is no stream may also take ten times " +
-      "`api.request_timeout_seconds` at most; 0: no such rate.",
+      "Minimum rate of a request body, averaged after `api.request_timeout_seconds`: a slower " +
+      "one " +
+      "" +
+      "" +
+      "" +
+      "" +
+      "" +
+      "" +
+      "gets status 408, and the connection closes. A body that is not a stream may take ten " +
+      "times " +
+      "" +
+      "" +
+      "" +
+      "" +
+      "" +
+      "" +
+      "`api.request_timeout_seconds` at most; 0: no minimum rate.",
     source: "decision 0186",
     reloadable: true,
   }),
   drain_seconds: setting(integer(0, drain_s_max, "seconds"), 0, {
     meaning:
-      "Seconds that a stopping process still answers, while `/readyz` says 503, so " +
+      "Seconds for which a stopping process still serves requests, while `/readyz` returns 503, " +
+      "so " +
       "that load balancers send requests elsewhere.",
     source: "decision 0140",
     reloadable: true,
   }),
   rate_limit_per_second: setting(integer(0, requests_per_second_max, "requests"), 0, {
-    meaning: "Requests of one caller per second, above which 429 is answered; 0 is off.",
+    meaning: "Maximum requests per second of one caller; more get status 429. 0: no limit.",
     source: "decisions of document 1, limits not shown",
     reloadable: true,
   }),
   rate_limit_burst: setting(integer(0, requests_per_second_max, "requests"), 0, {
-    meaning: "Requests that may come at once; 0: as many as in one second.",
+    meaning: "Maximum burst of requests; 0: `rate_limit_per_second`.",
     source: "decisions of document 1, limits not shown",
     reloadable: true,
   }),

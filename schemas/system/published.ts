@@ -14,27 +14,28 @@ const webhook = { aggregate: "webhook", subject: "the webhook" } as const
 
 const token = { aggregate: "token", subject: "the token, by its SHA-256" } as const
 
-const webhook_id = Schema.String.annotateKey(described("The webhook's id."))
+const webhook_id = Schema.String.annotateKey(described("ID of the webhook."))
 
 export const published = {
   state_restored: {
     aggregate: "restoration",
     subject: "`log`",
     when:
-      "The log was restored from a backup, or missing commits were given up: earlier events from " +
-      "after its position no longer count. Ids of the events that follow end in the restore's id.",
+      "The log was restored from a backup, or missing commits were accepted as lost: earlier " +
+      "events " +
+      "after this position are void. IDs of the following events end with the restore's ID.",
     data: Schema.Struct({
-      restore_id: Schema.String.annotateKey(described("The restore's id.")),
+      restore_id: Schema.String.annotateKey(described("ID of the restore.")),
       backup_id: Schema.String.annotateKey(
-        described("The backup's id; empty where missing commits were given up."),
+        described("ID of the backup; empty if missing commits were accepted as lost."),
       ),
       made_at: Schema.String.annotateKey(
-        described("When the backup was made, or the commits were given up, RFC 3339 in UTC."),
+        described("Time of the backup or of the acceptance of the loss, RFC 3339 in UTC."),
       ),
-      position: Schema.Int.annotateKey(described("The last position that still counts.")),
+      position: Schema.Int.annotateKey(described("Last position that is still valid.")),
       missing: Schema.optionalKey(
         Schema.Array(Schema.Struct({ from: Schema.Int, to: Schema.Int })).annotate(
-          described("Positions of the commits that were given up, both ends included."),
+          described("Positions of the lost commits, both ends included."),
         ),
       ),
     }),
@@ -43,63 +44,61 @@ export const published = {
     ...token,
     when: "A token was issued.",
     data: Schema.Struct({
-      name: Schema.String.annotateKey(described("The token's name; several may have the same.")),
+      name: Schema.String.annotateKey(described("Name of the token; not unique.")),
       scopes: Schema.Array(Schema.String).annotateKey(described("Scopes of the blob service.")),
       roles: Schema.Array(Schema.String).annotateKey(described("Roles of share protection.")),
       expires_at: Schema.NullOr(Schema.String).annotateKey(
-        described("Until when it holds, RFC 3339 in UTC; null: until it is revoked."),
+        described("Expiry of the token, RFC 3339 in UTC; null: valid until it is revoked."),
       ),
     }),
   },
   token_revoked: {
     ...token,
-    when: "A token was revoked: no process takes it any more.",
-    data: Schema.Struct({ name: Schema.String.annotateKey(described("The token's name.")) }),
+    when: "A token was revoked; no process accepts it.",
+    data: Schema.Struct({ name: Schema.String.annotateKey(described("Name of the token.")) }),
   },
   webhook_created: {
     ...webhook,
-    when: "A webhook was made.",
+    when: "A webhook was created.",
     data: Schema.Struct({
       webhook_id,
-      is_enabled: Schema.Boolean.annotateKey(described("Whether it delivers from the start.")),
+      is_enabled: Schema.Boolean.annotateKey(described("Whether the webhook was created enabled.")),
     }),
   },
   webhook_changed: {
     ...webhook,
-    when: "A webhook's owner changed what it sends, or where to.",
+    when: "The filter or the URL of a webhook was changed.",
     data: Schema.Struct({
       webhook_id,
-      changed: Schema.Array(Schema.String).annotateKey(
-        described("Names of the fields that have another value from here on."),
-      ),
+      changed: Schema.Array(Schema.String).annotateKey(described("Names of the changed fields.")),
     }),
   },
   webhook_enabled: {
     ...webhook,
-    when: "A webhook delivers again, from where it stopped.",
+    when: "A webhook was enabled; it continues where it stopped.",
     data: Schema.Struct({ webhook_id }),
   },
   webhook_paused: {
     ...webhook,
-    when: "A webhook waits, since its owner wants it to.",
+    when: "A webhook was paused by its owner.",
     data: Schema.Struct({ webhook_id }),
   },
   webhook_disabled: {
     ...webhook,
-    when: "A webhook was disabled: its address is gone, or accepted nothing for days.",
+    when: "A webhook was disabled: its URL is gone, or has accepted nothing for days.",
     data: Schema.Struct({
       webhook_id,
       reason: DisableReason.annotateKey(described("Why.")),
-      detail: Schema.String.annotateKey(described("What was so at the last try, in words.")),
+      detail: Schema.String.annotateKey(described("Result of the last attempt, as text.")),
     }),
   },
   webhook_secret_rotated: {
     ...webhook,
-    when: "A webhook got a new secret.",
+    when: "The secret of a webhook was rotated.",
     data: Schema.Struct({
       webhook_id,
       previous_until: Schema.String.annotateKey(
-        described("Until when the secret before signs too, RFC 3339 in UTC."),
+        described("Time until which the previous secret also signs, RFC 3339 in UTC."),
       ),
     }),
   },

@@ -23,13 +23,14 @@ export const events = {
     retention_bytes_default,
     {
       meaning:
-        "Bytes of published events that their stream keeps. Older ones are read from the log, " +
-        "which takes longer.",
+        "Maximum size in bytes of the stream of published events. Older events are read from the " +
+        "log, " +
+        "which is slower.",
       source: from_events,
     },
   ),
   retention_days: setting(integer(1, retention_days_max, "days"), retention_days_default, {
-    meaning: "Days that their stream keeps published events.",
+    meaning: "Number of days for which the stream keeps published events.",
     source: from_events,
   }),
 }
@@ -37,31 +38,39 @@ export const events = {
 export const webhooks = {
   allowed_networks: setting(list(network), [], {
     meaning:
-      "Networks that webhooks may reach though they are loopback, link-local or private: " +
-      "none by default, so that no tenant can make this server call its own neighbours.",
+      "Loopback, link-local or private networks that webhooks may reach; " +
+      "none by default, so that tenants cannot make this server call internal services.",
     source: from,
   }),
   allow_http: setting(flag, false, {
-    meaning: "Whether a webhook may have a plain `http` URL.",
+    meaning: "Whether webhooks may have a plain `http` URL.",
     source: from,
   }),
   timeout_seconds: setting(integer(1, 60, "seconds"), 15, {
-    meaning: "Seconds for one try, from its connection to the end of the answer.",
+    meaning:
+      "Timeout of one delivery attempt in seconds, from connecting to the end of the response.",
     source: "Standard Webhooks, deliverability",
   }),
   disable_after_days: setting(integer(1, disable_days_max, "days"), 3, {
-    meaning: "Days in which every delivery failed, after which a webhook is disabled.",
+    meaning: "Number of days with only failed deliveries until a webhook is disabled.",
     source: from,
   }),
   max_per_project: setting(integer(0, webhooks_max, "webhooks"), 10, {
-    meaning: "Webhooks of one project; 0: none can be made.",
+    meaning: "Maximum number of webhooks of a project; 0: none can be created.",
     source: from,
   }),
   key: setting(secret, "", {
     meaning:
-      "Key that webhooks' secrets are made from, at least 32 bytes; empty: `webhook-key` in the " +
-      "data folder. Processes that share a log need the same.",
+      "Key from which webhook secrets are derived, at least 32 bytes; empty: `webhook-key` in " +
+      "the " +
+      "" +
+      "" +
+      "" +
+      "" +
+      "" +
+      "" +
+      "data folder. Processes that share a log need the same key.",
     source: from,
   }),
-  key_file: setting(text(), "", { meaning: "File that holds `key`.", source: from }),
+  key_file: setting(text(), "", { meaning: "File that contains `key`.", source: from }),
 }

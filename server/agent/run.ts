@@ -79,7 +79,7 @@ export const runAgent = Effect.fnUntraced(function* (
     Effect.provideContext(services),
     Effect.mapError(({ detail }) => new AgentDismissed({ message: detail })),
   )
-  yield* Effect.logDebug("The worker takes orders.")
+  yield* Effect.logDebug("The worker is ready for jobs.")
   const { detail } = yield* dismissed
   return yield* new AgentDismissed({ message: detail })
 }, Effect.scoped)

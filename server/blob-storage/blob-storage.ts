@@ -153,7 +153,7 @@ const directOf = (
 /** Why the store rejects requests or writes; undefined if it accepts all. */
 const problemOf = ({ engine, apart }: Parts) =>
   Effect.match(fromEngine(engine.usage), {
-    onFailure: (fault) => `cannot ask its store: ${faultText(fault)}`,
+    onFailure: (fault) => `cannot query its store: ${faultText(fault)}`,
     onSuccess: ({ read_only }) => (read_only ? "is read-only after a failed write" : apart()),
   })
 

@@ -61,7 +61,7 @@ const reachDecider = ({ settings, lastHeartbeat }: JoinOptions, now: () => numbe
   }
 }
 
-const no_proof = "this node has no cluster.secret and no tls.client_ca, and asks no other"
+const no_proof = "this node has neither cluster.secret nor tls.client_ca and contacts no other node"
 /** Sends no request: a node without proof must not make this one wait for any address. */
 const refuse = () => Promise.reject(peerFailure("UNAUTHENTICATED", no_proof))
 

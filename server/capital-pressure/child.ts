@@ -83,7 +83,7 @@ export const runChild = ({ program, args, environment }: ChildProgram) =>
     )
     child.once("close", (code, signal) => {
       if (code === 0) return resume(Effect.void)
-      const detail = lastLine(output) || `It ended with ${signal ?? `code ${code}`}.`
+      const detail = lastLine(output) || `The process ended with ${signal ?? `code ${code}`}.`
       resume(Effect.fail(new ChildFailed({ code, detail })))
     })
     return stop(child)

@@ -10,9 +10,9 @@ import { version } from "#server/program.ts"
 
 const fill = "fill the mirror with `almanac carriers import FILE...`"
 const none_at_all =
-  "no carrier registry is set up: put your own QCMobile web key into FMCSA_WEB_KEY and start " +
-  `again, or ${fill} (or --demo)`
-const no_mirror = `carrier.registry is mirror, and there is no mirror yet: ${fill} (or --demo)`
+  "no carrier registry is set up: set FMCSA_WEB_KEY to your own QCMobile web key and restart, " +
+  `or ${fill} (or --demo)`
+const no_mirror = `carrier.registry is mirror, but no mirror exists yet: ${fill} (or --demo)`
 
 /** The source to report if no registry is available. */
 const noneOf = (detail: string): Source => ({
@@ -38,7 +38,7 @@ const openFmcsa = Effect.fnUntraced(function* ({ registry_url: url, ...carrier }
   if (Redacted.value(carrier.web_key) === "") return undefined
   const { protocol, hostname } = new URL(url)
   if (protocol === "http:" && !isLoopback(hostname)) {
-    yield* Effect.logWarning("The web key travels in the clear: carrier.registry_url is http://.")
+    yield* Effect.logWarning("The web key is sent unencrypted: carrier.registry_url is http://.")
   }
   const { registryFmcsa } = yield* Effect.promise(
     () => import("#adapters/carrier-search/registry-fmcsa.ts"),

@@ -42,11 +42,11 @@ export const worker = Effect.fnUntraced(function* (settings: Settings, sources: 
     Effect.catchDefect((defect) =>
       Effect.andThen(
         Effect.logError("The worker failed.", defect),
-        Effect.fail({ message: "it failed; the log says why" }),
+        Effect.fail({ message: "it failed; see the log" }),
       ),
     ),
     Effect.catch(({ message }) => {
-      why = `does not work: ${message}`
+      why = `cannot work: ${message}`
       return Effect.andThen(Effect.logWarning(`The worker ${why}`), Effect.sleep(again_ms))
     }),
     Effect.forever,

@@ -26,7 +26,7 @@ import { shareProtection } from "#server/share-protection/share-protection.ts"
  */
 const dashboardModel = Layer.build(CapitalPressureModel.layer).pipe(
   Effect.catchCause((cause) =>
-    Effect.as(Effect.logError("The dashboard's read model is not kept.", cause), undefined),
+    Effect.as(Effect.logError("The dashboard's read model is not updated.", cause), undefined),
   ),
 )
 

@@ -25,18 +25,18 @@ export const cloudTenants = (settings: Settings) =>
 const unsupported = (owner: string, command: string) => () =>
   Effect.fail(
     new IdentityUnavailable({
-      message: `${owner}: ask there (${command}), identity.kind is keystone`,
+      message: `${owner}, because identity.kind is keystone: use \`${command}\``,
     }),
   )
 
 /** Operations on behalf of a tenant, which only the embedded identity supports. */
 const tenantsOwn = Layer.mergeAll(
   Layer.succeed(TrustIssuer, {
-    issue: unsupported("trusts are Keystone's", "openstack trust create"),
-    revoke: unsupported("trusts are Keystone's", "openstack trust delete"),
+    issue: unsupported("trusts are managed by Keystone", "openstack trust create"),
+    revoke: unsupported("trusts are managed by Keystone", "openstack trust delete"),
   }),
   Layer.succeed(SecretKeeper, {
-    put: unsupported("secrets are Barbican's", "openstack secret store"),
+    put: unsupported("secrets are managed by Barbican", "openstack secret store"),
   }),
 )
 

@@ -31,7 +31,7 @@ const leaseProblem = Effect.fnUntraced(function* (
     Effect.map(describe),
     // A lost connection may reconnect in a moment.
     Effect.catch(({ detail }) =>
-      Effect.sync(() => (isUp() ? `cannot be asked after: ${detail}` : undefined)),
+      Effect.sync(() => (isUp() ? `state is unknown: ${detail}` : undefined)),
     ),
   )
   return firstOf(problem, elsewhere)
@@ -39,7 +39,7 @@ const leaseProblem = Effect.fnUntraced(function* (
 
 /** Why no other process conducts; undefined if one does. */
 export const conductedElsewhere = (bus: BusAvailability) =>
-  leaseProblem(bus, (holder) => (holder === undefined ? "is in no process now" : undefined))
+  leaseProblem(bus, (holder) => (holder === undefined ? "runs in no process" : undefined))
 
 /** The reconciliation loops that this deployment supports. */
 const loopsOf = Effect.fnUntraced(function* (
@@ -113,7 +113,7 @@ export const conducting = Effect.fnUntraced(function* (
       Effect.scoped,
       Effect.tapCause(() =>
         Effect.sync(() => {
-          why = "begins again after a failure: the server's log says which"
+          why = "restarts after a failure: see the server's log"
         }),
       ),
       Effect.ensuring(

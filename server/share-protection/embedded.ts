@@ -58,6 +58,10 @@ export const noteOfOthers = ({ identity, roles }: Settings) =>
   identity.kind !== "embedded" || roles.length === all_roles.length
     ? Effect.void
     : Effect.logWarning(
-        "identity.kind is embedded, which is for one machine: trusts, secrets and shares are " +
-          "known to this process alone. Issued tokens, auth.tokens and JWT are known to all.",
+        "identity.kind is embedded, which is for one machine only: trusts, secrets and shares " +
+          "are " +
+          "" +
+          "" +
+          "available to this process only. Issued tokens, auth.tokens and JWT work on all " +
+          "processes.",
       )

@@ -57,7 +57,7 @@ const localMachines = Effect.fnUntraced(function* (
   // Do not change a folder that the operator manages.
   if (images_dir === join(data.dir, "images")) {
     yield* Effect.catch(ensureDefaultImage(images_dir, engine_version), ({ message }) =>
-      Effect.logWarning(`The default image cannot be made: ${message}`),
+      Effect.logWarning(`The default worker image cannot be created: ${message}`),
     )
   }
   return yield* computeLocal({
@@ -97,7 +97,9 @@ const machines = Effect.fnUntraced(function* (
   // With an embedded bus, no other process runs machines, and those of an earlier run have ended.
   if (settings.nats.url === "") {
     yield* reviveWorkers(local.compute).pipe(
-      Effect.catch(({ detail }) => Effect.logWarning(`No worker is revived: ${detail}`)),
+      Effect.catch(({ detail }) =>
+        Effect.logWarning(`Stopped workers cannot be restarted: ${detail}`),
+      ),
       Effect.forkScoped,
     )
   }

@@ -53,7 +53,7 @@ export const requestEntry = Effect.fnUntraced(function* (
   const text = Schema.encodeSync(Request)(worker)
   const message = yield* Effect.tryPromise({
     try: () => connection.request(subject, text, { timeout: answer_ms_max }),
-    catch: (cause) => new BusUserRefused({ message: `The server does not answer: ${cause}` }),
+    catch: (cause) => new BusUserRefused({ message: `The server does not respond: ${cause}` }),
   })
   const { why } = yield* Effect.orDie(Schema.decodeEffect(Response)(message.string()))
   if (why !== "") return yield* new BusUserRefused({ message: why })

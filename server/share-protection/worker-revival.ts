@@ -24,7 +24,7 @@ export const reviveWorkers = Effect.fnUntraced(function* (compute: Compute["Serv
       yield* compute.boot({ worker_id, image, project_id, domain_id })
     }).pipe(
       // Without a machine its heartbeats stop, and the conductor boots another worker.
-      Effect.catch(({ detail }) => Effect.logWarning(`A worker stays away: ${detail}`)),
+      Effect.catch(({ detail }) => Effect.logWarning(`A worker could not be restarted: ${detail}`)),
     ),
   )
 })

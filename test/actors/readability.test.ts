@@ -57,7 +57,7 @@ describe("the judge of commits", () => {
     const fields = Object.keys(commit.events[0] ?? {}).filter((field) => field !== "type")
     it.skipIf(fields.length === 0)(`refuses a ${name} with an event of another shape`, () => {
       const [{ type } = { type: "" }] = commit.events
-      assert.match(judge(stream, with_type(type)) ?? "", /^its event \w+ is of another shape/)
+      assert.match(judge(stream, with_type(type)) ?? "", /^its event \w+ does not match its schema/)
     })
   }
 

@@ -84,7 +84,7 @@ describe("the spooler", () => {
         })
         assert.equal(yield* held(spool), 0)
         const [commit] = yield* commits
-        assert.equal(commit?.commit.actor, `node:${node_id}`)
+        assert.equal(commit?.commit.actor, `process:spool-${node_id}`)
         yield* Fiber.interrupt(fiber)
         assert.deepEqual(lines, [])
       }),
@@ -122,7 +122,10 @@ describe("the spooler", () => {
         assert.deepEqual(yield* numbers, [1, 2, 3])
         assert.deepEqual(
           [...new Set(lines)],
-          ["The spool of carrier-search.search.node-1 does not forget what is recorded: full"],
+          [
+            "The spool of carrier-search.search.node-1 could not remove recorded facts and " +
+              "retries: full",
+          ],
         )
         assert.lengthOf(lines, 2)
       }),

@@ -264,7 +264,7 @@ describe("a wrong type or range stops the start with a line", () => {
   refuses(
     "for settings that do not agree, with the source",
     { env: { ALMANAC_API__NOAUTH: "true" } },
-    "api.noauth is refused on 0.0.0.0",
+    "api.noauth is rejected on 0.0.0.0",
     "(environment ALMANAC_API__NOAUTH)",
   )
   it.effect("for every setting, from its variable", () =>

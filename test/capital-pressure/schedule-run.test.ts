@@ -46,7 +46,7 @@ describe("a job of the scheduler", () => {
             ScheduledRunFailed.make({
               tick,
               at: later,
-              detail: "The run never ended: its process was stopped.",
+              detail: "The run did not finish: its process stopped.",
             }),
             again,
           ],

@@ -97,7 +97,7 @@ describe("the circuit", () => {
       const before = engine.counts.total
       yield* refused
       assert.strictEqual(engine.counts.total, before + 1)
-      assert.match((yield* refused).reason, /^it is final; it gets no request for 1 s$/)
+      assert.match((yield* refused).reason, /^it is final; no requests are sent to it for 1 s$/)
       assert.strictEqual(engine.counts.total, before + 1)
       yield* TestClock.adjust("1 second")
       yield* refused

@@ -45,7 +45,7 @@ const tokenFor = (path: string) => {
 const begins_work = /reconciliation\/trigger$/
 
 /** Filters that leave out the events of background work, which come at any moment. */
-const filters: Readonly<Record<string, string>> = { "/v1/admin/audit": "?actor=development:admin" }
+const filters: Readonly<Record<string, string>> = { "/v1/admin/audit": "?actor=token:admin" }
 
 /** The kinds of request to one operation, in the order in which they are sent. */
 const kindsOf = ({ method, path }: Operation): ReadonlyArray<readonly [string, Sent]> => {

@@ -65,7 +65,7 @@ const recovers = async (dir: string) => {
     const found = await readyOf(url)
     return found.status === 503 && found
   })
-  assert.match(unready.text, /^operations takes no commands: .*no space left on device$/m)
+  assert.match(unready.text, /^operations accepts no commands: .*no space left on device$/m)
   // A command fails immediately when the cause is known.
   const since = performance.now()
   assert.equal(await commit("refused"), 503)

@@ -74,7 +74,7 @@ describe("a project's ledger", () => {
 
   it("names the limit that is reached", () => {
     const decided = Ledger.decide(Ledger.initialState, Reserve.make({ what: "backups", limit: 0 }))
-    assert.include(JSON.stringify(decided), "The project has its limit of 0 backups.")
+    assert.include(JSON.stringify(decided), "The project has reached its limit of 0 backups.")
   })
 
   it("counts each of the four separately", () => {

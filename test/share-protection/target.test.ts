@@ -90,7 +90,7 @@ const changes = [
 
 const { endpoint, bucket, addressing_mode } = target
 const place = { endpoint, bucket, addressing_mode }
-const moved_reason = "The target was moved to another bucket while its bucket was enrolled."
+const moved_reason = "The target was moved to another bucket during its enrollment."
 
 const moves = [
   ["its endpoint", { endpoint: "https://s3.example.net" }],

@@ -309,7 +309,7 @@ describe("the log's size", () => {
     assert.equal(at(70)?.passed, 0.7)
     assert.equal(at(84)?.passed, 0.7)
     assert.equal(at(85)?.passed, 0.85)
-    assert.include(at(90)?.text, "90 of 100 bytes, more than 85%: make room on its disk, or")
+    assert.include(at(90)?.text, "90 of 100 bytes, more than 85%: free space on its disk, or")
   })
 })
 

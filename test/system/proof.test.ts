@@ -204,7 +204,7 @@ describe("a proof", () => {
       assert.include(yield* why({ stream: aggregate }), "Nothing of the log is sealed")
       yield* sealedStory
       assert.include(yield* why({ stream: "test.counter.none" }), "held nothing")
-      assert.include(yield* why({ stream: aggregate, kept: 1000 }), "The kept head has 1000")
+      assert.include(yield* why({ stream: aggregate, kept: 1000 }), "The stored head has 1000")
       yield* count("a", 100)
       assert.include(yield* why({ stream: aggregate }), "not sealed yet")
     }).pipe(Effect.scoped, Effect.provide(emptyLog)),

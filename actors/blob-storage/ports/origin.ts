@@ -7,7 +7,7 @@ export interface BlobOrigin {
 
 /** The origin of the store's own actions, such as quarantining a corrupt copy. */
 export const store_origin: BlobOrigin = {
-  actor: "system:blob-store",
+  actor: "process:blob-store",
   request_id: "",
   correlation_id: "",
 }

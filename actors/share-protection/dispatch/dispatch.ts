@@ -55,7 +55,7 @@ export interface DispatchOptions extends RecoveryOptions {
 
 const no_worker: JobFailure = {
   code: "svc.worker_unavailable",
-  detail: "No worker can be had: too many failed to boot.",
+  detail: "No worker is available: too many workers failed to boot.",
   category: "operator_action_required",
   wrote_nothing: true,
 }

@@ -45,7 +45,7 @@ const boots = (
     if (worker.state !== "booting") continue
     const deadline = worker.since + options.worker_boot_grace_seconds * 1000
     if (deadline <= now) {
-      const reason = `It was not up within ${options.worker_boot_grace_seconds} s.`
+      const reason = `It did not become ready within ${options.worker_boot_grace_seconds} s.`
       const batch = failedBoot(view, options, worker_id, reason, now)
       items.push({ command_id: `boot-failed-${worker_id}`, batch })
       continue

@@ -35,7 +35,7 @@ const stateOf = <A>(
 ) =>
   Effect.flatMap(log.load(`${name}.${id}`), (recorded) =>
     recorded === undefined
-      ? Effect.die(new Error(`There is no ${name}.${id}.`))
+      ? Effect.die(new Error(`${name}.${id} does not exist.`))
       : after(log, recorded),
   )
 
@@ -75,7 +75,7 @@ export const assignment = (
 
 const snapshot_gone: JobFailure = {
   code: "svc.not_found",
-  detail: "The backup's snapshot is not in the repository any more.",
+  detail: "The backup's snapshot is no longer in the repository.",
   category: "tenant_action_required",
   wrote_nothing: true,
 }

@@ -59,10 +59,10 @@ const operatorFailure = (job: OpenJob, code: JobFailure["code"], detail: string)
 })
 
 const workerDied = (job: OpenJob, worker_id: WorkerId) =>
-  operatorFailure(job, "svc.worker_unavailable", `Worker ${worker_id} died while it ran the job.`)
+  operatorFailure(job, "svc.worker_unavailable", `Worker ${worker_id} died while running the job.`)
 
 const jobForgotten = (job: OpenJob, worker_id: WorkerId) => {
-  const detail = `Worker ${worker_id} runs the job no more: its agent began anew.`
+  const detail = `Worker ${worker_id} no longer runs the job: its agent restarted.`
   return operatorFailure(job, "svc.worker_unavailable", detail)
 }
 
@@ -71,7 +71,7 @@ const jobTimedOut = (job: OpenJob, seconds: number) =>
 
 const target_gone: JobFailure = {
   code: "svc.not_found",
-  detail: "The target is gone.",
+  detail: "The target no longer exists.",
   category: "tenant_action_required",
   wrote_nothing: true,
 }

@@ -100,14 +100,16 @@ export const runJob = Effect.fnUntraced(function* (run: Run, options: RunOptions
     : report("end", batch)
   yield* sent.pipe(
     Effect.catchIf(isRefusal, (refusal) =>
-      Effect.logWarning(`The report was refused: ${refusal.detail}`).pipe(
+      Effect.logWarning(`The report was rejected: ${refusal.detail}`).pipe(
         Effect.andThen(run.is_dismissed ? Effect.void : discardUnrecorded(state, exit)),
         Effect.andThen(
           report("settle", isFromOtherRun(refusal) ? [] : settleJob(factsOf(order), holdOf(order))),
         ),
       ),
     ),
-    Effect.catch(({ detail }) => Effect.logWarning(`The job's hold could not be freed: ${detail}`)),
+    Effect.catch(({ detail }) =>
+      Effect.logWarning(`The job's lease could not be released: ${detail}`),
+    ),
   )
 })
 
@@ -207,7 +209,7 @@ const timeLimited =
     Effect.timeoutOrElse(running, {
       duration: Duration.seconds(max_command_duration_seconds),
       orElse: () => {
-        const detail = `The job did not end within ${max_command_duration_seconds} s.`
+        const detail = `The job did not finish within ${max_command_duration_seconds} s.`
         return Effect.fail(new EngineFailed({ detail, wrote_nothing: false }))
       },
     })
@@ -223,7 +225,7 @@ const outcome = Effect.fnUntraced(function* (
   if (Exit.isSuccess(exit)) return completeJob(facts, hold, exit.value)
   const { cause } = exit
   const [failure] = cause.reasons.filter(Cause.isFailReason).map(({ error }) => error)
-  if (failure instanceof Dropped) yield* Effect.logWarning(`Dropped: ${failure.detail}`)
+  if (failure instanceof Dropped) yield* Effect.logWarning(`Report dropped: ${failure.detail}`)
   // The other run shares this hold. If that run is gone, the conductor detects it.
   if (failure instanceof Dropped && failure.by_another_run) return []
   if (run.is_cancelled || failure instanceof Dropped) return settleJob(facts, hold)
@@ -247,7 +249,7 @@ const stopped = {
 
 const unexpected = {
   code: "svc.internal_error",
-  detail: "The worker met something unexpected.",
+  detail: "The worker failed unexpectedly; its log has the cause.",
   category: operator,
 } as const
 

@@ -131,7 +131,7 @@ export const withTimeout = <A>(
   Effect.timeoutOrElse(call, {
     duration: Duration.seconds(subprocess_timeout_seconds),
     orElse: () => {
-      const detail = `The engine did not end within ${subprocess_timeout_seconds} s.`
+      const detail = `The engine did not finish within ${subprocess_timeout_seconds} s.`
       return Effect.fail(new EngineFailed({ detail, wrote_nothing: false }))
     },
   })

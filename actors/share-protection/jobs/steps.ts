@@ -133,7 +133,7 @@ const restore = Effect.fnUntraced(function* (
   const folder = { engine_snapshot_id, path, sub_path, is_exact, unread }
   const plan = dry_run || plan_hash !== null ? yield* planned(repository, folder, options) : null
   if (plan_hash !== null && plan?.hash !== plan_hash) {
-    return yield* new Conflict({ detail: "The share changed since the plan." })
+    return yield* new Conflict({ detail: "The share has changed since the dry run." })
   }
   const restored = dry_run
     ? { files: 0, bytes: 0 }
@@ -182,7 +182,7 @@ const enroll = Effect.fnUntraced(function* (
   yield* context.enter("provisioning_source")
   yield* context.enter("connecting_repository")
   if (options.require_fips_profile && !engine.is_fips) {
-    const detail = "The engine's repositories have no FIPS profile (engine.require_fips_profile)."
+    const detail = "The engine has no FIPS profile, which engine.require_fips_profile requires."
     return yield* new EngineFailed({ detail, wrote_nothing: true })
   }
   const { delegation, bucket } = yield* openBucket(order, context)
@@ -203,7 +203,7 @@ const enroll = Effect.fnUntraced(function* (
 })
 
 const bucket_taken = new Conflict({
-  detail: "The bucket is another target's already: each target needs a bucket of its own.",
+  detail: "The bucket already belongs to another target: each target needs its own bucket.",
 })
 
 interface EnrollmentContext {
@@ -293,7 +293,7 @@ const restoreDestination = Effect.fnUntraced(function* (
   const by = Effect.provideService(redeemTrust(order, context), Trusts, yield* Trusts)
   const { share, path } = yield* shares.create(project_id, { job_id, like, name, by })
   context.recordLeftover(
-    `The new share ${share.id} is unfinished; a retry of the job goes on with it.`,
+    `The new share ${share.id} is incomplete; retrying the job continues with it.`,
   )
   return { path, new_share_id: share.id, finish: shares.finish(share, { job_id, name, by }) }
 })
@@ -329,8 +329,10 @@ const releaseSource = Effect.fnUntraced(function* (job_id: string) {
     Effect.retry({ times: release_tries_max - 1 }),
     Effect.timeout(cleanup_timeout),
     Effect.catch((failure) => {
-      const reason = failure instanceof BackendUnavailable ? failure.detail : "No answer came."
-      return Effect.logWarning(`What was made to read the share is left to the sweep: ${reason}`)
+      const reason = failure instanceof BackendUnavailable ? failure.detail : "No response arrived."
+      return Effect.logWarning(
+        `The job's snapshot or access could not be removed; the next sweep removes it: ${reason}`,
+      )
     }),
   )
 })

@@ -23,9 +23,11 @@ export interface TrustRequester {
 /** The details of TrustAccessDenied for all adapters. */
 export const denials = {
   gone: "The trust does not exist, was revoked, or has expired.",
-  foreign: "The trust is not one of this project and user for this service.",
-  unfit: "The trust must impersonate its trustor, last for an hour or more, and not be counted.",
-  powerless: "The trustor does not hold the roles of the trust any more.",
+  foreign: "The trust is not from this project and user to this service.",
+  unfit:
+    "The trust must impersonate its trustor, be valid for an hour or more, and have no limit of " +
+    "uses.",
+  powerless: "The trustor no longer has the roles of the trust.",
 } as const
 
 /** Minimum remaining lifetime of a submitted trust in seconds: that of a token of it. */

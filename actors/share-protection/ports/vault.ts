@@ -8,7 +8,7 @@ import type { Delegation } from "#actors/share-protection/ports/trusts.ts"
 import type { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
 /** The only detail of a denied read, so that it reveals nothing about other projects. */
-export const secret_denied = "The secret does not exist, or the trust does not reach it."
+export const secret_denied = "The secret does not exist, or the trust does not give access to it."
 
 const href_pattern =
   /\/v1\/secrets\/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\/?$/i

@@ -40,7 +40,7 @@ const waiting = ({ jobs }: DispatchView, cutoff: number, seconds: number) =>
     .map(({ job_id, job_type }) => ({
       kind: "job_waiting",
       subject: job_id,
-      detail: `A job of type ${job_type} waits longer than ${seconds} s.`,
+      detail: `A job of type ${job_type} has waited for more than ${seconds} s.`,
     }))
 
 const orphaned = ({ jobs, leases }: DispatchView) =>

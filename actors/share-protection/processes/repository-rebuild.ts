@@ -58,7 +58,7 @@ const openRepository = Effect.fnUntraced(function* (target: TargetNow) {
 const claiming = new Set(["available", "creating", "queued", "running", "undeleting"])
 
 /** Stored in the records of lost backups: a reappearing snapshot needs manual inspection. */
-const lost_reason = "Its snapshot is not in the repository any more."
+const lost_reason = "Its snapshot is no longer in the repository."
 
 /**
  * Compares the snapshots of one target with its records. Anyone with the bucket's keys can write
@@ -144,7 +144,10 @@ const drift = (kind: string, detail: string) => (subject: string) => ({ kind, su
 const drifts = {
   unknown: drift("snapshot_unknown", "A snapshot without a record was adopted."),
   lost: drift("snapshot_lost", "The snapshot of an available backup is not in the repository."),
-  leftover: drift("snapshot_leftover", "A snapshot is still there that no backup needs."),
+  leftover: drift(
+    "snapshot_leftover",
+    "The repository still contains a snapshot that no backup needs.",
+  ),
 }
 
 interface Known {

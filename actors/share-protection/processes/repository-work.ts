@@ -113,7 +113,7 @@ const undelete = Effect.fnUntraced(function* (
     ? yield* withTimeout(options, (yield* Engine).snapshots(repository))
     : []
   if (!snapshots.some((snapshot) => snapshot.engine_snapshot_id === engine_snapshot_id)) {
-    return yield* new Conflict({ detail: "The backup's snapshot cannot be had again." })
+    return yield* new Conflict({ detail: "The backup's snapshot cannot be recovered." })
   }
   const protected_until = yield* protectedUntil(repository)
   return { job_type: "undelete", made: { protected_until } } as const

@@ -134,7 +134,7 @@ const outcome = (
       ...(is_draining ? [address(Worker, pair.old_worker_id, RetireWorker.make({}))] : []),
     ]
   }
-  const reason = reasonOf(after.reason ?? "The new worker did not come up.")
+  const reason = reasonOf(after.reason ?? "The new worker failed to boot.")
   return [
     address(Rollout, rollout_id, FailReplacement.make({ ...pair, reason })),
     ...(is_draining ? [address(Worker, pair.old_worker_id, UndrainWorker.make({}))] : []),

@@ -34,13 +34,16 @@ export const parseSchedule = (
   timezone: string,
 ): Result.Result<Schedule, string> => {
   const text = expression.trim()
-  if (!isZone(timezone)) return Result.fail(`There is no time zone ${JSON.stringify(timezone)}.`)
+  if (!isZone(timezone))
+    return Result.fail(`The time zone ${JSON.stringify(timezone)} does not exist.`)
   if (!text.startsWith("@") && text.split(/\s+/).length !== fields_count) {
-    return Result.fail("A schedule has five fields: minute, hour, day, month and day of the week.")
+    return Result.fail(
+      "A schedule needs five fields: minute, hour, day, month and day of the week.",
+    )
   }
   return Result.flatMap(cronOf(text, timezone), (cron) =>
     cron.nextRun(never_before) === null
-      ? Result.fail("No day fits this schedule: it would never fire.")
+      ? Result.fail("No day matches this schedule: it would never run.")
       : Result.succeed(scheduleOf(cron)),
   )
 }

@@ -129,7 +129,7 @@ const sendRequest = Effect.fnUntraced(function* (
   request: ReturnType<typeof requestBackup>,
 ) {
   const at = DateTime.formatIso(yield* DateTime.now)
-  return yield* send({ ...about, actor: name, at }, ...request).pipe(
+  return yield* send({ ...about, actor: `process:${name}`, at }, ...request).pipe(
     Effect.as(undefined),
     Effect.catch((refusal) =>
       refusal instanceof Unavailable ? Effect.fail(refusal) : Effect.succeed(refusal),

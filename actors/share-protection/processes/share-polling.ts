@@ -30,7 +30,7 @@ export const sharePolling: Effect.Effect<Loop, never, Log | Shares> = Effect.gen
     return gone.map((id) => ({
       kind: "share_gone",
       subject: id,
-      detail: "A policy protects a share that the share service does not list any more.",
+      detail: "A policy protects a share that the share service no longer lists.",
     }))
   })
 })

@@ -38,7 +38,7 @@ export const silentWorkers = ({ find }: LiveWorkers["Service"], deadline_ms: num
         next = Math.min(next, deadline)
         continue
       }
-      const reason = `Nothing was heard of it for ${deadline_ms / 1000} s.`
+      const reason = `No heartbeat arrived for ${deadline_ms / 1000} s.`
       silent.push({
         command_id: `silent-${worker_id}-${last_seen_at}`,
         cause: String(position),

@@ -29,7 +29,9 @@ const started = Effect.fnUntraced(function* (
   const delivering = deliver(id, webhook, options).pipe(
     // A defect of one webhook must not stop the others.
     Effect.catchDefect((defect) => Effect.fail(new CursorsUnavailable({ detail: String(defect) }))),
-    Effect.tapCause((cause) => Effect.logWarning("A webhook begins again.", cause)),
+    Effect.tapCause((cause) =>
+      Effect.logWarning("The deliveries of a webhook restart after a failure.", cause),
+    ),
     Effect.retry(Schedule.spaced(retry_ms)),
     Effect.annotateLogs("webhook", id),
   )

@@ -107,7 +107,7 @@ const recorded = <E, R>(sending: Effect.Effect<void, E | Unavailable, R>) =>
   sending.pipe(
     Effect.as(true),
     Effect.catch((refusal) =>
-      Effect.as(Effect.logDebug(`Not recorded: ${String(refusal)}`), false),
+      Effect.as(Effect.logDebug(`The webhook's change was rejected: ${String(refusal)}`), false),
     ),
   )
 
@@ -184,7 +184,7 @@ const disable = (delivery: Delivery, reason: "gone" | "failing", detail: string)
 
 const deliveries = counter(
   "almanac_webhook_deliveries_total",
-  "Tries to deliver an event to a webhook, by how they ended.",
+  "Attempts to deliver an event to a webhook, by result.",
   { outcome: "delivered" },
   { outcome: "failed" },
 )
@@ -307,7 +307,7 @@ const restoreBacklog = Effect.fnUntraced(function* (webhook: WebhookNow, cursor:
       const event = yield* events.at(open.sequence)
       if (event !== undefined) return backlog.take({ ...open, key: keyOf(event) })
       // The bus lost the event and will get it again; its subject is unknown until then.
-      return yield* new EventsUnavailable({ detail: `Event ${open.sequence} is not there yet.` })
+      return yield* new EventsUnavailable({ detail: `Event ${open.sequence} does not exist yet.` })
     }),
     { concurrency: reads_max, discard: true },
   )

@@ -13,7 +13,7 @@ export const audit: CommandGroup = {
       items: "events",
       is_paged: true,
       what: "List the events of the log of a server, newest first",
-      example: "almanac audit events --actor development:tenant --limit 20",
+      example: "almanac audit events --actor token:admin --limit 20",
       columns: ["at", "type", "actor", "subject", "service", "aggregate", "position"],
       query: [
         text("service", "Only events of this service"),

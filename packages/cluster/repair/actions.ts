@@ -90,7 +90,7 @@ const isSettled = (cause: unknown) =>
     : ["BlobNotFound", "BlobDeletedHere", "BlobAlreadyExists"].includes(faultOf(cause)._tag)
 
 export const originOf = (node_id: string): BlobOrigin => ({
-  actor: `node:${node_id}`,
+  actor: `process:repair-${node_id}`,
   request_id: "",
   correlation_id: "",
 })

@@ -25,11 +25,11 @@ const files_share = 0.75
 /** Served regardless of the number of connections. */
 const probe_paths = new Set(["/livez", "/readyz", "/metrics"])
 
-const open_total = gauge("almanac_http_connections", "Connections that clients have open.")
-const limit = gauge("almanac_http_connections_limit", "Most that they may have open.")
+const open_total = gauge("almanac_http_connections", "Open client connections.")
+const limit = gauge("almanac_http_connections_limit", "Maximum number of open client connections.")
 const refused_total = counter(
   "almanac_http_connections_refused_total",
-  "Connections beyond the limit, or their address's: answered with 503, or closed.",
+  "Connections above a limit that were rejected with status 503 or closed.",
   {},
 )
 const no_labels = Context.empty()
@@ -109,7 +109,7 @@ export const limitConnections = (
   const excess = trackExcess(server, options, { connections_max, shares })
   const refuse: RequestListener = ({ method = "", url = "" }, response) => {
     const detail =
-      "Too many connections are open, in all or from this address: try again, or use one for " +
+      "Too many connections are open, in total or from this address: retry later, or use one for " +
       "several requests."
     refused_total.updateUnsafe(1, no_labels)
     sendErrorResponse(response, errorResponse(method, url, { status: 503, detail }), {

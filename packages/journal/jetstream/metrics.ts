@@ -5,12 +5,12 @@ import { counter, histogram } from "#schemas/metric.ts"
 
 const duration = histogram(
   "almanac_log_append_duration_seconds",
-  "From an append to its answer, the wait for others and the sync included.",
+  "Time of an append to the log in seconds, including the queue and the sync.",
   [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
 )
 const commits = counter(
   "almanac_log_commits_total",
-  "Commits that this process wrote to the log.",
+  "Commits that this process appended to the log.",
   {},
 )
 /** Why an append failed, by the failure's tag. */
@@ -21,7 +21,7 @@ const reasons = {
 }
 const failures = counter(
   "almanac_log_append_failures_total",
-  "Appends that failed: another was first, no log, or no answer.",
+  "Failed appends, by reason: conflict, no connection, or no response.",
   ...Object.values(reasons),
 )
 

@@ -187,6 +187,7 @@ describe("development principals", () => {
       expect([...tenant.roles]).toEqual(["member"])
       expect(tenant.project_id).toBe(credentials.tenant.project_id)
       expect(tenant.user_id).toBe(credentials.tenant.user_id)
+      expect([tenant.actor, blob.actor]).toEqual([`user:${tenant.user_id}`, "token:blob"])
       assert.notStrictEqual(tenant.project_id, credentials.tenant_b.project_id)
       const owner = yield* caller("domain_owner")
       expect([...owner.roles]).toEqual(["svc_domain_owner"])
@@ -195,7 +196,7 @@ describe("development principals", () => {
         undefined,
       ])
       const admin = yield* caller("admin")
-      expect([[...admin.roles], admin.actor]).toEqual([["admin", "svc_admin"], "development:admin"])
+      expect([[...admin.roles], admin.actor]).toEqual([["admin", "svc_admin"], "token:admin"])
     }),
   )
   it.effect("keep their tokens at the next start, with the bus of that start", () =>
@@ -267,13 +268,13 @@ describe("a static token", () => {
   it.effect("is known by itself or by its hash", () =>
     Effect.gen(function* () {
       expect(yield* asked(authenticate, "plain-token")).toEqual({
-        actor: "static:a",
+        actor: "token:a",
         kind: "static",
         scopes: new Set(["blobs:read"]),
         roles: new Set(),
         project_id: "p",
       })
-      expect((yield* asked(authenticate, "hashed-token")).actor).toBe("static:b")
+      expect((yield* asked(authenticate, "hashed-token")).actor).toBe("token:b")
     }),
   )
   it.effect("is not known by anything else, nor by its own hash", () =>
@@ -295,7 +296,7 @@ describe("a client certificate", () => {
   it.effect("is known by its common name or an alternative name", () =>
     Effect.gen(function* () {
       const caller = yield* shown("CN=node-1")
-      expect([caller.actor, caller.kind]).toEqual(["certificate:CN=node-1", "certificate"])
+      expect([caller.actor, caller.kind]).toEqual(["cert:CN=node-1", "certificate"])
       expect([...caller.scopes]).toEqual(["cluster:admin"])
       expect([...(yield* shown("CN=x", "URI:spiffe://a/b")).roles]).toEqual(["admin"])
     }),

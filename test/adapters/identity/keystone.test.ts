@@ -228,7 +228,7 @@ describe("a caller by Keystone", () => {
       token = { roles: [{ name: "member" }], project: { id: "p1", domain: { id: "d2" } } }
       const caller = yield* who("a")
       expect({ ...caller, roles: [...caller.roles], scopes: [...caller.scopes] }).toEqual({
-        actor: "keystone:u1",
+        actor: "user:u1",
         kind: "keystone",
         scopes: [],
         roles: ["member"],

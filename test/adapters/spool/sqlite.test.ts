@@ -280,7 +280,10 @@ describe("a spool whose file cannot be used", () => {
       Effect.fnUntraced(function* (path, lines) {
         smallFile(path, 0)
         yield* life(path, (spool) => addAll(spool, 1, 2, 3))
-        assert.match(lines.at(-1) ?? "", /^Error: 3 facts could not be kept: .* disk is full$/)
+        assert.match(
+          lines.at(-1) ?? "",
+          /^Error: 3 facts could not be written to the spool: .* disk is full$/,
+        )
       }),
     ),
   )
@@ -326,7 +329,7 @@ describe("a spool whose file cannot be used", () => {
           }),
         )
         assert.lengthOf(lines, 2)
-        assert.match(lines[0] ?? "", /^Error: A fact is none and is dropped: /)
+        assert.match(lines[0] ?? "", /^Error: An invalid fact was dropped: /)
         assert.match(lines[1] ?? "", /^Error: A fact of \d{5} characters is dropped/)
       }),
     ),

@@ -82,7 +82,9 @@ describeWithServer("almanac ingest", () => {
 
     const mixed = await runVerb(data_dir, ["ingest", "--demo"])
     expect(mixed.code).toBe(1)
-    expect(mixed.stderr).toMatch(/^almanac: This data folder holds real data, .*ALMANAC_DATA_DIR/m)
+    expect(mixed.stderr).toMatch(
+      /^almanac: This data folder contains real data, .*ALMANAC_DATA_DIR/m,
+    )
   }, 120_000)
 
   it("is wanted before a backfill, which says so, or that it begins too late", async () => {

@@ -48,7 +48,7 @@ describeWithChromium("the console of a running server", () => {
     const stored = page.getByRole("button", { name: "BlobStored" })
     await stored.waitFor()
     await stored.click()
-    expect(await page.locator(".event-detail").textContent()).toContain("development:blob")
+    expect(await page.locator(".event-detail").textContent()).toContain("token:blob")
 
     await page.getByRole("link", { name: "Protection", exact: true }).click()
     for (const [word, now] of [

@@ -166,7 +166,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
       await Effect.runPromise(postgres.kill)
       const ready = () => fetch(new URL("/readyz", gateway.url))
       // A writer that has just recovered may lag for a moment, but that has a different message.
-      const why = "cannot reach the database of its read model"
+      const why = "cannot reach its read model's database"
       await until("not ready", turn_ms_max, async () =>
         (await (await ready()).text()).includes(why),
       )

@@ -94,7 +94,7 @@ describe("an agent", () => {
       const { offer } = yield* worker()
       const { order } = yield* assign(enroll_job_id)
       const stray = { ...order, worker_id: other_worker_id }
-      assert.equal(yield* refusal(offer(stray)), "The order is worker worker-2's.")
+      assert.equal(yield* refusal(offer(stray)), "The job command is for worker worker-2's.")
       assert.deepEqual(world.calls, [])
     }),
   )
@@ -185,7 +185,7 @@ describe("an agent", () => {
       const drained = yield* Effect.forkChild(drain)
       yield* Effect.sleep(20)
       const other = { ...order, job_id: jobId(31) }
-      assert.equal(yield* refusal(offer(other)), "The worker takes no job any more.")
+      assert.equal(yield* refusal(offer(other)), "The worker accepts no more jobs.")
       assert.isUndefined(drained.pollUnsafe())
       world.instead.clear()
       const { cancel } = yield* Agents
@@ -279,7 +279,7 @@ describe("an agent whose worker was declared dead", () => {
       yield* until(Effect.sync(() => world.engine.running === 0))
       // The agent already accepted the order of the run that it is ending.
       yield* until(Effect.map(Effect.exit(offer(order)), Exit.isFailure), "the run ends")
-      assert.equal(yield* refusal(offer(order)), "The worker takes no job any more.")
+      assert.equal(yield* refusal(offer(order)), "The worker accepts no more jobs.")
       assert.deepEqual(yield* happened("lease", target_id), lease)
       assert.equal((yield* jobNow(backup_job_id)).error?.detail, reason)
     }),
@@ -303,7 +303,7 @@ describe("an agent without responses", () => {
       world.is_log_away = false
       yield* settled(backup_job_id)
       assert.equal((yield* jobNow(backup_job_id)).error?.detail, "The worker was stopped.")
-      assert.equal(yield* refusal(offer(order)), "The worker takes no job any more.")
+      assert.equal(yield* refusal(offer(order)), "The worker accepts no more jobs.")
     }),
   )
 

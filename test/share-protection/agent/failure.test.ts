@@ -176,7 +176,7 @@ describe("a backup fails", () => {
         assert.equal(state, "error")
         assert.deepInclude(error, { code, category: `${category}_action_required`, wrote_nothing })
         if (code === "svc.internal_error") {
-          assert.equal(error?.detail, "The worker met something unexpected.")
+          assert.equal(error?.detail, "The worker failed unexpectedly; its log has the cause.")
           assert.match(world.logged.join("\n"), /a mistake of ours/)
         }
         const steps = yield* happened("job", backup_job_id)

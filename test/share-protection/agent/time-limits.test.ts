@@ -16,7 +16,7 @@ describe("a call of the engine", () => {
       yield* enrolledWith()
       world.engine.next.set("backup", { hangs: true })
       const { error } = yield* ran(backup_job_id)
-      const detail = "The engine did not end within 1 s."
+      const detail = "The engine did not finish within 1 s."
       assert.deepInclude(error, { code: "svc.engine_error", detail, wrote_nothing: true })
       yield* assertNothingLeft(world)
     }),
@@ -28,7 +28,7 @@ describe("a call of the engine", () => {
       yield* enrolledWith()
       world.engine.next.set("backup", { hangs: true })
       const { error } = yield* ran(backup_job_id)
-      const detail = "The job did not end within 3 s."
+      const detail = "The job did not finish within 3 s."
       assert.deepInclude(error, { code: "svc.engine_error", detail, wrote_nothing: true })
       yield* assertNothingLeft(world)
     }),

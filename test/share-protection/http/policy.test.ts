@@ -107,7 +107,7 @@ describe("POST /v1/policies", () => {
         isRefused(answer, 400, "svc.validation_error", "body.schedule")
       }
       const zoned = yield* ask("POST", "/v1/policies", { ...asked, timezone: "Mars/Olympus" })
-      isRefused(zoned, 400, "svc.validation_error", "body.timezone: There is no time zone")
+      isRefused(zoned, 400, "svc.validation_error", "body.timezone: The time zone")
       assert.deepEqual((yield* ask("GET", "/v1/policies")).body.policies, [])
     }),
   )
