@@ -149,7 +149,7 @@ const names = [...paths, ...new Set(paths.flatMap((path) => path.split(".").slic
 
 const unknownSetting = (path: string, source: string) =>
   refuse(
-    { path: quoted(path), problem: `is no setting${suggestionText(nearest(path, names))}` },
+    { path: quoted(path), problem: `is not a setting${suggestionText(nearest(path, names))}` },
     source,
   )
 
@@ -205,7 +205,7 @@ const fromVariable = ([variable, text]: readonly [string, string | undefined]) =
     : misspelt(path_text, paths)
   if (nearest_path === undefined && !path_text.includes(".")) return Effect.succeed([])
   const suggestion = nearest_path === undefined ? undefined : variableOf(nearest_path)
-  return invalid(`${quoted(variable)} is no setting${suggestionText(suggestion)} (environment)`)
+  return invalid(`${quoted(variable)} is not a setting${suggestionText(suggestion)} (environment)`)
 }
 
 const fromFlag = (text: string) => {
@@ -219,7 +219,7 @@ const fromFlag = (text: string) => {
   const raw = fromText(setting, text.slice(end + 1))
   if (!holdsSecret(setting, raw)) return Effect.succeed({ path, setting, raw, source })
   const other = setting.form === "secret" ? `${path}_file or ${variableOf(path)}` : "a file"
-  const problem = `is secret, and a flag is seen by other users: give it by ${other}`
+  const problem = `is a secret, and other users can see flags: set it with ${other}`
   return refuse({ path, problem }, source)
 }
 
@@ -268,7 +268,7 @@ const withSecrets: (
       } else if (node.form === "secret" && typeof file === "string" && file !== "") {
         const source = source_by_path.get(`${path}_file`.replace(/\[.*/, ""))
         if (Redacted.value(values[name] as Redacted.Redacted<string>) !== "") {
-          return yield* refuse({ path, problem: `and ${path}_file exclude each other` }, source)
+          return yield* refuse({ path, problem: `and ${path}_file cannot both be set` }, source)
         }
         filled[name] = yield* Effect.catch(readSecret(file), ({ message }) =>
           refuse({ path: `${path}_file`, problem: message }, source),
@@ -367,5 +367,5 @@ const missingSetting = (
 ): SettingProblem | undefined => {
   if (identity.kind === "embedded") return undefined
   const path = required.find((name) => !source_by_path.has(name))
-  return path === undefined ? undefined : { path, problem: `must be given with ${identity.kind}` }
+  return path === undefined ? undefined : { path, problem: `is required with ${identity.kind}` }
 }

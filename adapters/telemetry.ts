@@ -86,6 +86,6 @@ export const telemetry = (
         Layer.provide(FetchHttpClient.layer),
         Layer.provide(Layer.succeed(FetchHttpClient.Fetch, redactingFetch(send_ms))),
         Layer.catchCause((cause) =>
-          Layer.effectDiscard(Effect.logWarning("Traces cannot be sent.", cause)),
+          Layer.effectDiscard(Effect.logWarning("Traces could not be sent.", cause)),
         ),
       )

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the secrets of a deployment in deploy/secrets, once; what is there stays as it is.
+# Creates the secrets of a deployment in deploy/secrets once; existing ones are not changed.
 set -eu
 umask 077
 folder="$(dirname "$0")/secrets"
@@ -11,11 +11,11 @@ fresh() {
   printf '%s%s' "${2:-}" "$secret" > "$1"
 }
 for name in cluster-secret postgres admin-token grafana; do fresh "$name"; done
-# nats-server would read a word that begins with a digit as a number.
+# nats-server would read a word that starts with a digit as a number.
 for name in nats-core nats-cluster nats-subscriber; do fresh "$name" p; done
 [ -s audit-key ] || openssl genpkey -algorithm ed25519 -out audit-key
-# It reads variables, not files: the same passwords as a part of its configuration, made again
-# since nobody may write to what is there.
+# It reads variables instead of files, so its configuration includes the same passwords. The file is
+# recreated, because the existing one is read-only.
 pass="$(cat nats-cluster)"
 {
   printf 'NATS_CORE = "%s"\nNATS_SUBSCRIBER = "%s"\n' "$(cat nats-core)" "$(cat nats-subscriber)"
@@ -24,5 +24,5 @@ pass="$(cat nats-cluster)"
   printf ']\n'
 } > nats-passwords.new
 mv -f nats-passwords.new nats-passwords.conf
-# Containers read them as a user of their own; this folder is what keeps others out.
+# Containers read them as another user; the mode of this folder keeps other users out.
 chmod 0444 ./*

@@ -101,8 +101,7 @@ export const findingText = ({ kind, witness, position, head, missing }: Finding)
 /** Options for an operator whose log has lost commits. */
 export const remedy =
   "Run `almanac doctor`. Restore a backup with `almanac restore-state`, or accept the loss of " +
-  "the " +
-  "missing commits with `almanac log accept-loss`."
+  "the missing commits with `almanac log accept-loss`."
 
 /** All ranges of several findings, merged and in order. */
 export const mergeMissing = (all: ReadonlyArray<Missing>): ReadonlyArray<Missing> => {

@@ -219,7 +219,7 @@ const retrying = <E extends { readonly detail: string }>(
     Effect.catchDefect((defect) => Effect.fail({ detail: String(defect) })),
     Effect.tapError(({ detail }) => {
       if (stall.fail(detail)) forget()
-      return warn(`waits: ${detail}`)
+      return warn(`is waiting: ${detail}`)
     }),
     Effect.retry(Schedule.spaced(retry_ms)),
     Effect.forkScoped,

@@ -222,7 +222,7 @@ const refusals: Partial<Readonly<Record<BackupCommand["type"], string>>> = {
 const refusalText = ({ value }: State, { type }: BackupCommand) => {
   const is = value === "error" ? "in error" : value
   const refusal = refusals[type]
-  const clause = refusal === undefined ? `refuses ${type}` : `cannot ${refusal}`
+  const clause = refusal === undefined ? `rejects ${type}` : `cannot ${refusal}`
   return `A backup that is ${is} ${clause}.`
 }
 

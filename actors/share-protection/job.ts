@@ -226,7 +226,7 @@ const reject = (state: State, command: JobCommand): Rejection => {
   }
   if (command.type === "RetryJob" || command.type === "CancelJob") {
     const [done, which] =
-      command.type === "RetryJob" ? ["tried again", "is in error"] : ["cancelled", "has not ended"]
+      command.type === "RetryJob" ? ["retried", "is in error"] : ["cancelled", "has not ended"]
     const is = state.matches("error") ? "in error" : state.value
     const detail = `A job that is ${is} cannot be ${done}: only one that ${which} can.`
     return new Conflict({ detail })

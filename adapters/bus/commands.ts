@@ -96,7 +96,7 @@ const sendRequest = (
 ) =>
   Effect.tryPromise({
     try: () => overLink(link, () => connection.request(subject, request, { timeout: response_ms })),
-    catch: (error) => new Unavailable({ detail: `No host answered: ${String(error)}` }),
+    catch: (error) => new Unavailable({ detail: `No host responded: ${String(error)}` }),
   }).pipe(
     Effect.flatMap((message) => {
       const reply = message.json<Reply>()
@@ -105,7 +105,7 @@ const sendRequest = (
     }),
   )
 
-const too_late = Effect.fail(new Unavailable({ detail: "No host answered in time." }))
+const too_late = Effect.fail(new Unavailable({ detail: "No host responded in time." }))
 
 export interface RemoteOptions {
   readonly response_ms?: number
@@ -129,7 +129,8 @@ export const remoteCommands = (
           ...commands: ReadonlyArray<Addressed<Rejection>>
         ) {
           const [first] = commands
-          if (first === undefined) return yield* new Unavailable({ detail: "There is no command." })
+          if (first === undefined)
+            return yield* new Unavailable({ detail: "The request contains no command." })
           const trace = yield* traceNow
           const traced = trace === undefined ? origin : { ...origin, trace }
           const request = encode(requestOf(traced, commands))
@@ -180,7 +181,8 @@ const commandExecutor = (
       const addressed: Array<Addressed<unknown>> = []
       for (const { name, id, command } of entries) {
         const to = deciders_by_name.get(name)
-        if (to === undefined) return { unavailable: `No aggregate ${name} is served here.` }
+        if (to === undefined)
+          return { unavailable: `This host does not serve the aggregate ${name}.` }
         addressed.push({ to, id, command: Schema.decodeUnknownSync(to.command)(command) })
       }
       const result = yield* Effect.result(
@@ -200,7 +202,7 @@ const commandExecutor = (
     },
     Effect.catchDefect((defect) =>
       Effect.as(Effect.logError("A command failed.", defect), {
-        unavailable: "The host failed; its log says why.",
+        unavailable: "The host failed; see its log.",
       }),
     ),
   )

@@ -68,7 +68,7 @@ export const feedsHttp = (options: FeedsHttpOptions): Layer.Layer<Feeds> =>
           return yield* feedFailed(
             metric.name,
             "has no feed",
-            metric.stub ?? "almanac does not know how to ask for it.",
+            metric.stub ?? "Almanac has no fetcher for it.",
           )
         }),
         reset: ({ metric_id }) => forgetResponses(options.folder, metric_id),
@@ -137,7 +137,7 @@ const fetchPlan = Effect.fnUntraced(function* (plan: FeedPlan, context: FetchCon
   const series = yield* Effect.forEach(complete, (one) => readPart(one, today))
   const requested = seriesSince(plan.combine(series), since)
   if (requested.days.length === 0 && since === undefined) {
-    return yield* feedFailed(metric.name, "gets no value at all", advice.form)
+    return yield* feedFailed(metric.name, "has no values", advice.form)
   }
   const responses = Object.fromEntries(
     complete.flatMap(({ key, now }) => (now === undefined ? [] : [[key, now] as const])),

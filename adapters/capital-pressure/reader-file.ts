@@ -89,7 +89,7 @@ export const watchedFile = (path: string, busy_ms?: number): WatchedFile => {
       }
     },
     file: () => {
-      if (opened === undefined) throw new Error("Nothing was opened.")
+      if (opened === undefined) throw new Error("No database is open.")
       return opened.file
     },
     close,

@@ -34,7 +34,7 @@ const tag_digits = 22
 
 const metricOf = (metric_id: string) => {
   const metric = findMetric(metric_id)
-  if (metric === undefined) throw new Error(`There is no metric ${metric_id}.`)
+  if (metric === undefined) throw new Error(`The metric ${metric_id} does not exist.`)
   return metric
 }
 

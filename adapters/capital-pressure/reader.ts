@@ -71,7 +71,7 @@ const sizeOf = ({ bytes, gzip }: EncodedPage) => bytes.length + (gzip?.length ??
 
 const startThread = (options: CapitalReaderOptions) =>
   threadCall<PageRequest, EncodedPage>({
-    name: "The reading thread",
+    name: "The reader thread",
     program: options.program ?? program,
     workerData: options.path,
     response_ms_max: options.response_ms_max ?? response_ms_max,

@@ -63,11 +63,11 @@ const parseEntries = (text: string): Result.Result<ReadonlyArray<WatchlistEntry>
     const entry_name = `entry ${n + 1}${name}`
     const unknown_field = Object.keys(raw).find((field) => !fields.includes(field))
     if (unknown_field !== undefined)
-      return Result.fail(`${entry_name} has ${quoted(unknown_field)}, which is no field.`)
+      return Result.fail(`${entry_name} has the unknown field ${quoted(unknown_field)}.`)
     const entry = Schema.decodeUnknownOption(Entry)(raw)
     if (Option.isNone(entry)) return Result.fail(`${entry_name} ${problemOf(raw)}`)
     if (entries.some(({ ticker }) => ticker === entry.value.ticker)) {
-      return Result.fail(`${entry_name} comes twice.`)
+      return Result.fail(`${entry_name} is listed twice.`)
     }
     entries.push(entry.value)
   }
@@ -84,5 +84,5 @@ const problemOf = (raw: Readonly<Record<string, unknown>>) => {
   if (!is("target")) return "needs a target above 0, in USD."
   return is("fwd_pe")
     ? "needs a set_on of the form YYYY-MM-DD."
-    : "needs a fwd_pe that is a number, or none."
+    : "needs a fwd_pe that is a number, or no fwd_pe."
 }

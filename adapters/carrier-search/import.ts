@@ -97,7 +97,7 @@ const headerOf = async ({ name, bytes }: CarrierFile) => {
   if (layout === undefined) throw new Error(`${name} is empty`)
   if ("kind" in layout) return layout
   const missing = layout.missing === "" ? "" : `; the nearest is ${layout.missing} are missing`
-  throw new Error(`${name} is neither FMCSA's legacy file nor that of Motus${missing}`)
+  throw new Error(`${name} is neither FMCSA's legacy file nor a Motus file${missing}`)
 }
 
 type Header = Exclude<Awaited<ReturnType<typeof headerOf>>, undefined>
@@ -297,7 +297,9 @@ const lock = (path: string) => {
   } catch (error) {
     lock_file.close()
     const is_busy = error instanceof Sqlite.SqliteError && error.code.startsWith("SQLITE_BUSY")
-    throw is_busy ? new Error("another import into this mirror is under way") : error
+    throw is_busy
+      ? new Error("another import into this mirror is running; retry when it has finished")
+      : error
   }
 }
 

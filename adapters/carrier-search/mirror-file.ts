@@ -123,9 +123,9 @@ type ImportRow = Omit<Mirror, "is_demo" | "sources"> & { readonly is_demo: numbe
 
 const readMirror = (file: Sqlite.Database, size: bigint): Mirror => {
   const id = numberOf(file, "application_id")
-  if (id !== application_id) throw unreadable("the mirror's file is no mirror of carriers")
+  if (id !== application_id) throw unreadable("the mirror's file is not a carrier mirror")
   if (numberOf(file, "user_version") !== layout_version) {
-    throw unreadable("the mirror is of another version of almanac")
+    throw unreadable("the mirror was made by another version of Almanac")
   }
   if (BigInt(numberOf(file, "page_count") * numberOf(file, "page_size")) !== size) {
     throw unreadable("the mirror is damaged")
@@ -145,7 +145,7 @@ const attempts_max = 10
 export const openMirror = (path: string): OpenMirror => {
   for (let attempt = 0; attempt < attempts_max; attempt++) {
     const stats = statsOf(path)
-    if (stats === undefined) throw unreadable("there is no mirror yet")
+    if (stats === undefined) throw unreadable("no mirror exists yet")
     const file = new Sqlite(path, { readonly: true, fileMustExist: true })
     try {
       const mirror = readMirror(file, stats.size)
@@ -159,5 +159,5 @@ export const openMirror = (path: string): OpenMirror => {
     }
     file.close()
   }
-  throw unreadable("the mirror changes all the time")
+  throw unreadable("the mirror was replaced repeatedly during the search")
 }

@@ -27,7 +27,7 @@ export interface RegistryMirrorOptions {
   readonly thread?: Partial<Pick<ThreadCallOptions, "response_ms_max" | "program">>
 }
 
-const name = "the mirror's thread"
+const name = "the mirror thread"
 const program = new URL("./mirror-thread.ts", import.meta.url)
 /** A piece takes a millisecond, 100 ms on a cold disk. */
 const response_ms_max = 30_000

@@ -99,7 +99,7 @@ const lookupOf = (options: RegistryFmcsaOptions, agent: Agent): Lookup => {
   }
   const timeout_failure = failure(
     "busy",
-    `timeout, no answer from FMCSA within ${options.timeout_seconds} s`,
+    `timeout, no response from FMCSA within ${options.timeout_seconds} s`,
   )
   return (mc) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -157,28 +157,28 @@ const redirects = new Set([301, 302, 303, 307, 308])
 
 const redirect_failure = failure(
   "final",
-  "FMCSA sends us to another place; look whether carrier.registry_url is right",
+  "FMCSA redirects to another address; check carrier.registry_url",
 )
 
 /** Maps a connection error by its code; the message might contain the URL and so the key. */
 const connectionFailure = (code: string, timeout_failure: LookupFailed): LookupFailed => {
   if (code === "TOO_LARGE" || code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") {
-    return failure("broken", "FMCSA answers with more than 4 MiB for one number")
+    return failure("broken", "FMCSA returned more than 4 MiB for one number")
   }
   if (code === "BAD_ENCODING" || code.startsWith("Z_") || code.startsWith("HPE_")) {
-    return failure("broken", "FMCSA answers with what cannot be read")
+    return failure("broken", "FMCSA returned an unreadable response")
   }
   if (/TIMEOUT|ETIMEDOUT/.test(code)) return timeout_failure
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
-    return failure("busy", "the name of FMCSA's host cannot be resolved; look at the network")
+    return failure("busy", "the name of FMCSA's host cannot be resolved; check the network")
   }
   if (code === "ECONNREFUSED") {
     return failure("busy", "FMCSA cannot be reached, the connection was refused")
   }
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|UNTRUSTED/.test(code)) {
-    return failure("final", "FMCSA's certificate cannot be verified; look for a proxy in between")
+    return failure("final", "FMCSA's certificate cannot be verified; check for a proxy in between")
   }
-  return failure("busy", "FMCSA cannot be reached, or broke off")
+  return failure("busy", "FMCSA cannot be reached, or closed the connection")
 }
 
 const codeOf = (cause: unknown): string => {

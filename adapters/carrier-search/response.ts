@@ -25,13 +25,14 @@ export const failure = (
 ): LookupFailed => new LookupFailed({ kind, reason, ...(after_ms !== undefined && { after_ms }) })
 
 const bad_key =
-  "FMCSA does not know the web key; set FMCSA_WEB_KEY, or carrier.web_key_file, to your own from " +
+  "FMCSA does not accept the web key; set FMCSA_WEB_KEY, or carrier.web_key_file, to your own " +
+  "from " +
   "mobile.fmcsa.dot.gov"
 const blocked =
-  "FMCSA refuses this network's address with 403, as it does outside the United States and in " +
+  "FMCSA rejects this network's address with 403, as it does outside the United States and in " +
   "some clouds; search from another network, or import the mirror"
 const under_maintenance = "FMCSA is under maintenance; search again later, or import the mirror"
-const url_hint = "; look whether carrier.registry_url is right"
+const url_hint = "; check carrier.registry_url"
 
 /** The carriers of a number by USDOT number, which may be none, or the failure. */
 export const readResponse = (response: FmcsaResponse): ReadResult => {
@@ -43,24 +44,26 @@ export const readResponse = (response: FmcsaResponse): ReadResult => {
   // Check this before "not found", which the message about an invalid key contains too.
   if (/web\s*key/i.test(message) || status === 401) return failure("final", bad_key)
   if (status === 403) return failure("final", blocked)
-  if (status === 429) return failure("refused", "FMCSA answers 429, too many requests", after_ms)
+  if (status === 429) return failure("refused", "FMCSA returned 429, too many requests", after_ms)
   if ([502, 503, 504].includes(status)) {
-    return failure("busy", `FMCSA answers ${status}, it is busy`, after_ms)
+    return failure("busy", `FMCSA returned ${status}, it is busy`, after_ms)
   }
   if (status >= 500) return failure("broken", `FMCSA answers ${status}`, after_ms)
   if (status === 404 || status === 200) {
     if (isObject(body) && isUnknown(body)) return []
-    if (status === 404) return failure("final", `FMCSA answers 404 for any number${url_hint}`)
+    if (status === 404) return failure("final", `FMCSA returned 404 for every number${url_hint}`)
     return body === undefined ? failure("broken", notJson(text)) : carriersOf(content)
   }
-  return failure("final", `FMCSA answers ${status}, which it never should${url_hint}`)
+  return failure("final", `FMCSA returned the unexpected status ${status}${url_hint}`)
 }
 
 const isMaintenance = (text: string) => /<title>[^<]*maintenance[^<]*<\/title>/i.test(text)
 
 const notJson = (text: string) => {
-  if (text.trim() === "") return "FMCSA answers with nothing"
-  return /^\s*</.test(text) ? "FMCSA answers with a web page" : "FMCSA answers with no JSON"
+  if (text.trim() === "") return "FMCSA returned an empty response"
+  return /^\s*</.test(text)
+    ? "FMCSA returned a web page"
+    : "FMCSA returned a response that is not JSON"
 }
 
 const parseJson = (text: string): unknown => {
@@ -81,7 +84,7 @@ const isUnknown = (body: Json) => {
 }
 
 const undocumented = (what: string) =>
-  failure("broken", `FMCSA answers ${what}, which is not as documented`)
+  failure("broken", `FMCSA returned a response ${what}, which is not as documented`)
 
 const carriersOf = (content: unknown): ReadResult => {
   if (content === undefined) return undocumented("without content")
@@ -90,7 +93,7 @@ const carriersOf = (content: unknown): ReadResult => {
   const found = new Map<number, FoundCarrier>()
   for (const item of items) {
     const carrier: unknown = isObject(item) ? item.carrier : undefined
-    if (!isObject(carrier)) return undocumented("with content that is no carrier")
+    if (!isObject(carrier)) return undocumented("with content that is not a carrier")
     const one = carrierOf(carrier)
     if (one instanceof LookupFailed) return one
     // Deduplicate, because a USDOT number may be listed several times.

@@ -25,7 +25,7 @@ const columns = {
 
 /** Why a row is rejected, as reported. */
 export const problems = [
-  "not as many cells as its header has, or quotes that do not match",
+  "a different number of cells than the header, or unbalanced quotes",
   "no docket number",
   "no USDOT number",
   "no status",

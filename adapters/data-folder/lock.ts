@@ -80,7 +80,7 @@ const clearPartials = (path: string) =>
 
 const unfinishedRestore = (path: string) =>
   new DataFolderUnusable({
-    message: `In ${path} a restore was begun and not finished: repeat \`almanac restore-state\`.`,
+    message: `A restore into ${path} was not finished: repeat \`almanac restore-state\`.`,
     path,
     reason: restoring_file,
   })
@@ -123,8 +123,8 @@ export const lockFolder = Effect.fnUntraced(function* (
     const is_over = (yield* Clock.currentTimeMillis) >= until_ms
     if (is_over || !isBrief(folder)) return yield* failure
     if (!has_warned) {
-      const holder = `${processText(failure.pid)}, which ends soon`
-      yield* Effect.logWarning(`${folder.path} is in use by ${holder}: waiting for it.`)
+      const holder = `${processText(failure.pid)}, which is stopping`
+      yield* Effect.logWarning(`${folder.path} is in use by ${holder}; waiting until it is free.`)
     }
     has_warned = true
     yield* Effect.sleep(retry_ms)
@@ -205,8 +205,9 @@ const checkOwner = (real_path: string, path: string) => {
 const wrongOwner = (path: string, owner: number, ours: number) =>
   new DataFolderUnusable({
     message:
-      `${path} belongs to user ${owner}, who could not read what user ${ours} makes in it: run ` +
-      `this as that user, or while its server runs; or make it yours with chown -R ${ours}.`,
+      `${path} belongs to user ${owner}, who could not read files of user ${ours}: run this ` +
+      "command " +
+      `as that user, or while its server runs, or change the owner with chown -R ${ours}.`,
     path,
     reason: `belongs to user ${owner}`,
   })
@@ -247,7 +248,7 @@ const lockedFailure = (folder: Folder) => {
   return new DataFolderLocked({
     message:
       `${folder.path} is in use by ${processText(pid)}. Stop it first, ` +
-      "or give this one a folder of its own with ALMANAC_DATA_DIR.",
+      "or use another folder with ALMANAC_DATA_DIR.",
     path: folder.path,
     pid,
   })
@@ -270,7 +271,9 @@ const noteOf = (folder: Folder): { readonly pid: number; readonly use: LockKind 
 const unusable = (path: string, cause: unknown) => {
   const reason = causeText(cause)
   return new DataFolderUnusable({
-    message: `The data folder ${path} cannot be used: ${reason}. Choose one with ALMANAC_DATA_DIR.`,
+    message:
+      `The data folder ${path} cannot be used: ${reason}. Choose another one with ` +
+      `ALMANAC_DATA_DIR.`,
     path,
     reason,
   })

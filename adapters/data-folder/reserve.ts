@@ -41,7 +41,7 @@ export const releaseReserve = (data_dir: string) =>
     if (!existsSync(path) || freeBytes(folder) >= reserve_bytes) return Effect.void
     rmSync(path, { force: true })
     return Effect.logWarning(
-      `The disk of ${folder} is full: the space that is kept for a start is in use now. ` +
+      `The disk of ${folder} is full: the space reserved for a start is now in use. ` +
         "Free space on it, or delete blobs and run `almanac blobs compact`.",
     )
   })
@@ -73,7 +73,11 @@ const ensureReserve = (folder: string) =>
       if (!existsSync(path) && freeBytes(folder) >= free_bytes_min) await writeReserve(path)
     },
     catch: causeText,
-  }).pipe(Effect.catch((reason) => Effect.logWarning(`No space is kept for a start: ${reason}`)))
+  }).pipe(
+    Effect.catch((reason) =>
+      Effect.logWarning(`No space could be reserved for a start: ${reason}`),
+    ),
+  )
 
 /** Maintains the reserve until interrupted. */
 export const keepReserve = (folder: string) =>

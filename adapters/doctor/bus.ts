@@ -49,12 +49,12 @@ const server = Effect.gen(function* () {
 })
 
 const clock = ({ ts }: StreamInfo, before_ms: number, after_ms: number): Finding => {
-  if (ts === undefined) return warn("clock", "The server does not tell its time.")
+  if (ts === undefined) return warn("clock", "The server does not report its time.")
   const server_ms = Date.parse(ts)
   const skew = server_ms < before_ms ? before_ms - server_ms : Math.max(0, server_ms - after_ms)
-  const summary = `the bus's clock and ours are ${Math.round(skew)} ms apart`
-  if (skew >= skew_ms_fail) return fail("clock", `${summary}: have both follow a time server.`)
-  return skew >= skew_ms_warn ? warn("clock", `${summary}: look at NTP.`) : ok("clock", summary)
+  const summary = `the clocks of the bus and of this machine differ by ${Math.round(skew)} ms`
+  if (skew >= skew_ms_fail) return fail("clock", `${summary}: synchronize both with a time server.`)
+  return skew >= skew_ms_warn ? warn("clock", `${summary}: check NTP.`) : ok("clock", summary)
 }
 
 /**
@@ -66,7 +66,7 @@ const unreplicable = ({ config }: StreamInfo): ReadonlyArray<Finding> =>
     ? [
         warn(
           "copies",
-          `${events_stream} can never have more than one copy; restore-state can make another.`,
+          `${events_stream} can never have more than one replica; restore-state can recreate it.`,
         ),
       ]
     : []
@@ -76,7 +76,7 @@ const copies = ({ config, cluster }: StreamInfo, replicas: number): ReadonlyArra
   const { name, num_replicas } = config
   const missing_replicas =
     num_replicas < replicas
-      ? [warn("copies", `${name} has ${num_replicas} copies of ${replicas}: restart almanac.`)]
+      ? [warn("copies", `${name} has ${num_replicas} of ${replicas} replicas: restart Almanac.`)]
       : []
   if (num_replicas === 1 || cluster === undefined) return missing_replicas
   const { leader, replicas: peers = [] } = cluster
@@ -85,12 +85,12 @@ const copies = ({ config, cluster }: StreamInfo, replicas: number): ReadonlyArra
   const behind = peers.filter(({ current, offline }) => !current && !offline)
   if (offline_peers.length > 0)
     return [
-      fail("copies", `${name}: ${listNames(offline_peers)} away: start them.`),
+      fail("copies", `${name}: ${listNames(offline_peers)} offline: start them.`),
       ...missing_replicas,
     ]
   if (behind.length > 0) {
     const names = listNames(behind.map((peer) => peer.name))
-    return [warn("copies", `${name}: ${names} catching up.`), ...missing_replicas]
+    return [warn("copies", `${name}: ${names} still catching up.`), ...missing_replicas]
   }
   return [ok("copies", `${name}: ${num_replicas}, led by ${leader}`), ...missing_replicas]
 }
@@ -119,7 +119,10 @@ const log = Effect.fnUntraced(function* (options: GenerationsOptions) {
   const stream =
     fixed_options.length === 0
       ? ok("log", `${current.stream}, generation ${current.number}`)
-      : fail("log", `${current.stream} is not as it must be: ${listNames(names)}. Who changed it?`)
+      : fail(
+          "log",
+          `${current.stream} has wrong settings: ${listNames(names)}. Find out who changed them.`,
+        )
   const files: Array<Finding> = []
   for (let number = 1; number < current.number; number++) {
     const index = yield* Effect.result(completeArchive(options.folder, number))
@@ -155,11 +158,11 @@ const checkpoints = Effect.fnUntraced(function* ({
   if (last === undefined) {
     return head === 0 || !is_running
       ? ok("checkpoint", "none yet")
-      : warn("checkpoint", `none yet, ${head} commits are not sealed`)
+      : warn("checkpoint", `no checkpoint yet, ${head} commits are not sealed`)
   }
   const age = now_ms - Date.parse(last.commit.at)
   const later = head - last.position
-  const summary = `the last was ${formatDuration(age)} ago, ${later} commits are after it`
+  const summary = `the last checkpoint is ${formatDuration(age)} old, ${later} commits follow it`
   const next = yield* Stream.runHead(log.read("", last.position))
   const waiting_ms = next._tag === "Some" ? now_ms - Date.parse(next.value.commit.at) : 0
   if (is_running && waiting_ms > checkpoints_late * seconds * 1000) {
@@ -182,7 +185,7 @@ const quarantine = Effect.fnUntraced(function* (options: BusCheckOptions) {
     Effect.timeoutOption(quarantine_ms_max),
   )
   if (Option.isNone(found)) {
-    return ok("quarantine", "not looked for in a log of this size: almanac log quarantine does")
+    return ok("quarantine", "not checked in a log of this size: run almanac log quarantine")
   }
   const { count, open } = found.value
   if (count === 0) return ok("quarantine", "every commit can be read")
@@ -192,8 +195,9 @@ const quarantine = Effect.fnUntraced(function* (options: BusCheckOptions) {
   const more = open > first.length ? ` and ${open - first.length} more` : ""
   return warn(
     "quarantine",
-    `${listed.join("; ")}${more}. All else skips them. almanac log quarantine lists them; find ` +
-      "out who published them, then almanac log acknowledge (docs/guide-audit.md).",
+    `${listed.join("; ")}${more}. They are skipped. Run almanac log quarantine to list them, ` +
+      "find " +
+      "out who published them, then run almanac log acknowledge (docs/guide-audit.md).",
   )
 }, Effect.scoped)
 
@@ -201,7 +205,7 @@ const leases = Effect.fnUntraced(function* (bucket: string, is_running: boolean)
   const holding = yield* leasesHeld(bucket)
   if (holding.length === 0) {
     return is_running
-      ? warn("leases", "Nobody holds any: no process conducts.")
+      ? warn("leases", "No lease is held: no process has the role conductor.")
       : ok("leases", "all free")
   }
   const holders = Map.groupBy(holding, ({ holder }) => holder)
@@ -230,8 +234,8 @@ const hasLog = ({ name }: BusCheckOptions) =>
 const missingLog = ({ name, is_running }: BusCheckOptions) =>
   (is_running ? fail : warn)(
     "log",
-    `There is no ${name} on this bus: the first start makes it, ` +
-      "and almanac restore-state brings back one that was lost.",
+    `${name} does not exist on this bus: the first start creates it, ` +
+      "and almanac restore-state restores a lost one.",
   )
 
 const copyChecks = ({ replicas, is_outside }: BusCheckOptions) =>
@@ -241,7 +245,7 @@ const copyChecks = ({ replicas, is_outside }: BusCheckOptions) =>
       ...(is_outside && replicas > 1 ? unreplicable(info) : []),
     ]),
     ...(is_outside && replicas === 1
-      ? [warn("copies", "nats.replicas is 1: with one server gone all of it is.")]
+      ? [warn("copies", "nats.replicas is 1: losing one server loses all data.")]
       : []),
   ])
 

@@ -24,7 +24,7 @@ const failureText = (cause: Cause.Cause<unknown>) => {
   const failure = Cause.squash(cause)
   return Predicate.hasProperty(failure, "detail") && typeof failure.detail === "string"
     ? failure.detail
-    : causeText(failure) || "It does not answer."
+    : causeText(failure) || "It does not respond."
 }
 
 /** Runs one check; failures and timeouts become findings. */
@@ -37,7 +37,7 @@ const runCheck = <R>(
     Effect.timeoutOrElse({
       duration: ms_max,
       orElse: () =>
-        Effect.succeed([fail(whatOf(name), `It does not answer within ${ms_max / 1000} s.`)]),
+        Effect.succeed([fail(whatOf(name), `It does not respond within ${ms_max / 1000} s.`)]),
     }),
     Effect.catchCause((cause) => Effect.succeed([fail(whatOf(name), failureText(cause))])),
   )

@@ -27,15 +27,20 @@ export const databaseFindings = async (server: PostgresServer): Promise<Readonly
     client.on("error", () => undefined)
     await client.connect()
     const [row] = (await client.query<Row>(query)).rows
-    if (row === undefined) return [fail("database", "PostgreSQL answers nothing.")]
+    if (row === undefined) return [fail("database", "PostgreSQL returns no rows.")]
     const { version, connections, may_create } = row
     if (!may_create) {
-      return [fail("database", "PostgreSQL's user may make no schema: grant create on database.")]
+      return [
+        fail(
+          "database",
+          "The PostgreSQL user may not create schemas: grant create on the database.",
+        ),
+      ]
     }
     const summary = `PostgreSQL ${version}, ${connections} connections`
     return [
       connections < connections_min
-        ? warn("database", `${summary}: each process may want ${connections_min}.`)
+        ? warn("database", `${summary}: each process can need ${connections_min}.`)
         : ok("database", summary),
     ]
   } catch (cause) {

@@ -29,9 +29,9 @@ const free_share_warn = 0.1
 
 /** File systems by their type in statfs(2) that are not safe for a log, and why. */
 const file_systems: Readonly<Record<number, string>> = {
-  26985: "NFS, where locks and syncs may not be what they are on a disk",
-  4283649346: "SMB, where locks and syncs may not be what they are on a disk",
-  4266872130: "SMB, where locks and syncs may not be what they are on a disk",
+  26985: "NFS, where locks and syncs may not work as on a disk",
+  4283649346: "SMB, where locks and syncs may not work as on a disk",
+  4266872130: "SMB, where locks and syncs may not work as on a disk",
   16914836: "memory (tmpfs), which a restart empties",
 }
 
@@ -59,7 +59,7 @@ const programs = ({ nats, engine, services }: Settings): ReadonlyArray<Finding> 
   const node =
     major === node_major
       ? ok("program", `Node ${process.version}`)
-      : warn("program", `Node ${process.version}: this is tested with ${node_major}.`)
+      : warn("program", `Node ${process.version}: Almanac is tested with ${node_major}.`)
   return [
     node,
     ...(nats.url === "" ? [program("nats-server", nats.binary)] : []),
@@ -78,7 +78,7 @@ export const spaceFindings = (
   const summary = `${gigabytes(free)} free of ${gigabytes(blocks * bsize)} in ${dir}`
   const found = file_systems[type]
   const kind = found === undefined ? [] : [warn("disk", `${dir} is on ${found}.`)]
-  if (free < free_bytes_fail) return [fail("disk", `${summary}: make room.`), ...kind]
+  if (free < free_bytes_fail) return [fail("disk", `${summary}: free space.`), ...kind]
   const is_low = bavail < blocks * free_share_warn
   return [is_low ? warn("disk", `${summary}: it is filling up.`) : ok("disk", summary), ...kind]
 }
@@ -94,10 +94,11 @@ const secrets = async (dir: string): Promise<Finding> => {
   const accessible: Array<string> = []
   for (const path of all) if (await isAccessible(join(dir, path))) accessible.push(path)
   if (accessible.length === 0)
-    return ok("secrets", `nobody else reads the ${all.length} files of ${dir}`)
+    return ok("secrets", `${all.length} secret files in ${dir} are readable by their owner only`)
   return fail(
     "secrets",
-    `others can read ${listNames(accessible)} in ${dir}: chmod 600 them, and renew them.`,
+    `other users can read ${listNames(accessible)} in ${dir}: run chmod 600 on them and replace ` +
+      "the secrets.",
   )
 }
 
@@ -108,7 +109,7 @@ const lastBackup = async (dir: string, now_ms: number): Promise<Finding> => {
   )
   const found = Option.flatMap(text, (one) => Schema.decodeUnknownOption(LastBackup)(one))
   if (Option.isNone(found)) {
-    return warn("backup", "State was never backed up: almanac backup-state --to FOLDER.")
+    return warn("backup", "State was never backed up: run almanac backup-state --to FOLDER.")
   }
   const { at, position, to } = found.value
   const age = now_ms - Date.parse(at)
@@ -119,18 +120,18 @@ const lastBackup = async (dir: string, now_ms: number): Promise<Finding> => {
   if (target?.dev === source.dev) {
     return warn("backup", `${summary}, on the same disk as the data: copy it elsewhere.`)
   }
-  return ok("backup", target === undefined ? `${summary}, which is not there now` : summary)
+  return ok("backup", target === undefined ? `${summary}, which does not exist now` : summary)
 }
 
 const folder = async ({ data: { dir } }: Settings): Promise<ReadonlyArray<Finding>> => {
-  if (!existsSync(dir)) return [warn("folder", `There is no ${dir} yet: npm start makes it.`)]
+  if (!existsSync(dir)) return [warn("folder", `${dir} does not exist yet: npm start creates it.`)]
   const unfinished = existsSync(join(dir, restoring_file))
-    ? [fail("folder", `In ${dir} a restore was begun: repeat almanac restore-state.`)]
+    ? [fail("folder", `A restore into ${dir} was not finished: repeat almanac restore-state.`)]
     : []
   const is_accessible = await isAccessible(dir)
   return [
     is_accessible
-      ? fail("folder", `others can look into ${dir}: chmod 700 it.`)
+      ? fail("folder", `other users can list ${dir}: run chmod 700 on it.`)
       : ok("folder", dir),
     ...unfinished,
   ]
@@ -148,8 +149,9 @@ const certificate = async (
       : [
           warn(
             "tls",
-            `${api.bind_host} is listened on without TLS: set tls.cert and tls.key, let a proxy ` +
-              "do it, or listen on 127.0.0.1.",
+            `the server listens on ${api.bind_host} without TLS: set tls.cert and tls.key, use ` +
+              "a proxy " +
+              "for TLS, or listen on 127.0.0.1.",
           ),
         ]
   }
@@ -157,16 +159,16 @@ const certificate = async (
   try {
     const found = new X509Certificate(await read(tls.cert))
     const remaining_ms = Date.parse(found.validTo) - now_ms
-    const summary = `${tls.cert} is good until ${new Date(found.validTo).toISOString()}`
+    const summary = `${tls.cert} is valid until ${new Date(found.validTo).toISOString()}`
     // An older release's instance file names only the certificate, so `tls.key` may be unknown.
     if (tls.key !== "" && !found.checkPrivateKey(createPrivateKey(await read(tls.key)))) {
-      return [fail("tls", `${tls.key} is not the key of ${tls.cert}.`)]
+      return [fail("tls", `${tls.key} is not the private key of ${tls.cert}.`)]
     }
     if (Date.parse(found.validFrom) > now_ms) {
-      return [fail("tls", `${tls.cert} is not good before ${found.validFrom}: look at the clock.`)]
+      return [fail("tls", `${tls.cert} is not valid before ${found.validFrom}: check the clock.`)]
     }
     if (remaining_ms <= 0)
-      return [fail("tls", `${tls.cert} ran out ${formatDuration(-remaining_ms)} ago: renew it.`)]
+      return [fail("tls", `${tls.cert} expired ${formatDuration(-remaining_ms)} ago: renew it.`)]
     if (remaining_ms < certificate_days_warn * day_ms) return [warn("tls", `${summary}: renew it.`)]
     return [ok("tls", summary)]
   } catch (cause) {

@@ -103,7 +103,7 @@ const decoded = (path: string, text: string) =>
     Schema.decodeUnknownEffect(File)(text),
     () =>
       new IdentityUnavailable({
-        message: `${path} is damaged: remove it, and new development tokens are issued`,
+        message: `${path} is damaged: delete it to get new development tokens`,
       }),
   )
 

@@ -51,7 +51,7 @@ const makeShare = ({ project_id, share_id }: Tenant, shares_root: string) =>
     },
     catch: (cause) => {
       const reason = causeText(cause)
-      return unavailable({ message: `cannot make a share in ${shares_root}: ${reason}` })
+      return unavailable({ message: `cannot create a share in ${shares_root}: ${reason}` })
     },
   })
 

@@ -84,7 +84,7 @@ const publicKeys = Effect.fnUntraced(function* ({ jwks_url, jwks_file }: JwtSett
   return yield* Effect.try({
     try: () => createLocalJWKSet(JSON.parse(text)),
     catch: () =>
-      new IdentityUnavailable({ message: `auth.jwt.jwks_file: ${jwks_file} holds no JWKS` }),
+      new IdentityUnavailable({ message: `auth.jwt.jwks_file: ${jwks_file} contains no JWKS` }),
   })
 })
 

@@ -34,16 +34,16 @@ export const policyRules = Effect.fnUntraced(function* (
     rules = parseAll({ ...defaults, ...configured })
     for (const [name, { problem }] of rules) {
       if (problem === undefined) continue
-      yield* Effect.logWarning(`policy.file, rule ${name}: ${problem}; it denies there.`)
+      yield* Effect.logWarning(
+        `policy.file, rule ${name}: ${problem}; the invalid part denies access.`,
+      )
     }
   })
   const reload = Effect.gen(function* () {
     yield* read
-    yield* Effect.logInfo(`The policy rules of ${path} were read again.`)
+    yield* Effect.logInfo(`The policy rules in ${path} were reloaded.`)
   }).pipe(
-    Effect.catch(({ message }) =>
-      Effect.logError(`${message}. The rules that were read before still hold.`),
-    ),
+    Effect.catch(({ message }) => Effect.logError(`${message}. The previous rules still apply.`)),
   )
   yield* read
   yield* whenChanged(reload)
@@ -80,7 +80,7 @@ export const parseRules = (text: string): Result.Result<Readonly<Record<string, 
     if (name === undefined || rule === undefined) {
       return Result.fail(`, line ${n + 1}: not "name": "rule"`)
     }
-    if (Object.hasOwn(rules, name)) return Result.fail(`, line ${n + 1}: ${name} comes twice`)
+    if (Object.hasOwn(rules, name)) return Result.fail(`, line ${n + 1}: ${name} is defined twice`)
     rules[name] = rule
   }
   return Result.succeed(rules)

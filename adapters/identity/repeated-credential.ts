@@ -19,7 +19,7 @@ const file_bytes_max = 4 * key_bytes
 
 /** The key was used by a different request, whose credential must not be returned. */
 export const key_reused = new IdentityUnavailable({
-  message: "The Idempotency-Key was used before, by a request with another body.",
+  message: "The Idempotency-Key was already used by a request with another body.",
   is_reused: true,
 })
 
@@ -54,7 +54,7 @@ export const retryKey = Effect.fnUntraced(function* ({
   if (Option.isSome(stored)) {
     const hex = stored.value.trim()
     if (/^[0-9a-f]{64}$/.test(hex)) return Buffer.from(hex, "hex")
-    const message = `${path} is damaged: remove it, and retries of older requests fail`
+    const message = `${path} is damaged: delete it; retries of older requests then fail`
     return yield* new IdentityUnavailable({ message })
   }
   const key = randomBytes(key_bytes)

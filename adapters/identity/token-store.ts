@@ -73,7 +73,7 @@ export const openTokenStore = Effect.fnUntraced(function* (data_dir: string) {
       Effect.gen(function* () {
         const tokens = change([...by_hash.values()])
         if (tokens.length > tokens_max) {
-          const message = `at most ${tokens_max} tokens are kept: revoke some`
+          const message = `the limit of ${tokens_max} tokens is reached: revoke some`
           return yield* new IdentityUnavailable({ message })
         }
         const file = Schema.encodeSync(TokenFile)({ version: 1, tokens })

@@ -54,7 +54,8 @@ const request = Effect.fnUntraced(function* (
 })
 
 const forbidden = new BackendUnavailable({
-  detail: "Keystone does not let the service user change the catalogue: it needs the role admin.",
+  detail:
+    "Keystone does not allow the service user to change the catalogue: it needs the role admin.",
 })
 
 const read = <A>(

@@ -106,7 +106,7 @@ const attempt = (agent: Agent, call: Call): Effect.Effect<CloudResponse, Connect
   }).pipe(
     Effect.timeoutOrElse({
       duration: response_ms_max,
-      orElse: () => Effect.fail({ code: `no answer within ${response_ms_max / 1000} s` }),
+      orElse: () => Effect.fail({ code: `no response within ${response_ms_max / 1000} s` }),
     }),
   )
 
@@ -134,7 +134,7 @@ const unavailable = ({ service }: Call, { code }: ConnectionFailure) =>
 
 /** The failure of an unexpected response. */
 export const unexpected = ({ service }: Pick<Call, "service">, { status }: CloudResponse) =>
-  new BackendUnavailable({ detail: `${service} answered ${status}.` })
+  new BackendUnavailable({ detail: `${service} returned status ${status}.` })
 
 /** Decodes a response's JSON; invalid JSON is the service's failure. */
 export const decodeResponse = <A>(
@@ -146,5 +146,5 @@ export const decodeResponse = <A>(
     Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(
       Buffer.from(response.bytes).toString("utf8"),
     ),
-    () => new BackendUnavailable({ detail: `${call.service} answered what is not understood.` }),
+    () => new BackendUnavailable({ detail: `${call.service} returned an unexpected response.` }),
   )

@@ -175,7 +175,7 @@ const decodeToken = Effect.fnUntraced(function* (response: CloudResponse) {
 })
 
 const rejected = new BackendUnavailable({
-  detail: "Keystone refuses the service user: its password, or its role in its project.",
+  detail: "Keystone rejects the service user: check its password and its role in its project.",
 })
 
 /** OpenStack's clients call the interface `public` `publicURL`. */
@@ -204,7 +204,7 @@ const endpointOf =
       const found = find(yield* tokens.current)
       if (found !== undefined) return found
       const type = types.join(" or ")
-      const detail = `The catalogue has no ${interface_name} endpoint of type ${type}.`
+      const detail = `The service catalogue has no ${interface_name} endpoint of type ${type}.`
       return yield* new BackendUnavailable({ detail })
     })
   }

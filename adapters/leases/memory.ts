@@ -29,7 +29,7 @@ export const leasesMemory = (options: LeaseOptions, table: LeaseTable = leaseTab
     const access = <A>(run: (time: number) => A) =>
       Effect.flatMap(Clock.monotonicTimeNanos, (nanos) =>
         table.unreachable.has(holder)
-          ? Effect.fail(new LeaseUnknown({ detail: `${holder} is cut off.` }))
+          ? Effect.fail(new LeaseUnknown({ detail: `${holder} is disconnected.` }))
           : Effect.sync(() => run(Number(nanos) / 1_000_000)),
       )
 

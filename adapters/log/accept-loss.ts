@@ -56,7 +56,7 @@ const preserveCopies = ({ data_dir, restore_id }: AcceptOptions) =>
     },
     catch: (cause) =>
       new LossNotAccepted({
-        message: `The read models cannot be set aside: ${causeText(cause)}. Nothing was changed.`,
+        message: `The read models cannot be moved aside: ${causeText(cause)}. Nothing was changed.`,
       }),
   })
 

@@ -17,7 +17,7 @@ export const lossFindings = Effect.fnUntraced(function* (data_dir: string, blob_
   const end = yield* (yield* Log).end
   const mark = watch.known()
   const mark_text =
-    mark === undefined ? "there is no high-water mark yet" : `the mark is at ${mark.position}`
+    mark === undefined ? "no high-water mark exists yet" : `the high-water mark is ${mark.position}`
   return [
     ok("log end", `position ${end}; ${mark_text}, and ${witnesses.length} other witnesses agree`),
   ]

@@ -127,7 +127,7 @@ const archive = Effect.fnUntraced(function* (
   )
   const sealed = read.end()
   if (sealed.root !== written.end().root || sealed.tree.size !== last) {
-    return yield* failed("The archive is not what the log holds.")
+    return yield* failed("The archive differs from the log.")
   }
   return { index, sealed }
 })
@@ -187,7 +187,7 @@ const copyInto = Effect.fnUntraced(function* (
       yield* after("copied a group")
     }),
   )
-  const { state } = yield* attempt("The new stream does not answer", () =>
+  const { state } = yield* attempt("The new stream does not respond", () =>
     jsm.streams.info(to.stream),
   )
   if (state.last_seq !== to.base || state.messages !== to.copies) {
@@ -217,7 +217,7 @@ const startGeneration = Effect.fnUntraced(function* (
   const origin = { command_id: `generation-${number}`, actor: "process:log-roll", at }
   const position = yield* commands.send(origin, address(Kind, generation_id, command))
   if (position !== base + 1)
-    throw new Error(`The generation began at ${position}, not ${base + 1}.`)
+    throw new Error(`The generation starts at ${position}, not ${base + 1}.`)
 })
 
 /** Verifies that an old stream is archived up to the start of the next, before it is removed. */
@@ -227,13 +227,13 @@ const verifyArchived = Effect.fnUntraced(function* (
   { number, stream }: Generation,
   { base }: Generation,
 ) {
-  const { state } = yield* attempt("The log does not answer", () => jsm.streams.info(stream))
+  const { state } = yield* attempt("The log does not respond", () => jsm.streams.info(stream))
   // Written by a release without generations: those commits are in no archive.
   if (state.last_seq > base) {
-    return yield* failed(`Generation ${number} ended at ${base} and was written to since.`)
+    return yield* failed(`Generation ${number} ended at ${base} but was written to afterwards.`)
   }
   if (yield* isArchived(folder, number, base)) return
-  return yield* failed(`The file of generation ${number} in ${folder} is not whole.`)
+  return yield* failed(`The file of generation ${number} in ${folder} is incomplete.`)
 })
 
 const remove = (jsm: JetStreamManager, stream: string) =>
@@ -259,22 +259,22 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
   if (problem !== undefined) return yield* failed(problem)
   const link = yield* watchLink(connection)
   const source: Source = { connection, jsm, link, name: current.stream }
-  const { state } = yield* attempt("The log does not answer", () =>
+  const { state } = yield* attempt("The log does not respond", () =>
     jsm.streams.info(current.stream),
   )
   const next = nextGeneration(name, current, state.last_seq, state.num_subjects ?? 0)
   if (next.base <= current.base + 1) {
-    return yield* failed("Nothing has been written since the last generation began.")
+    return yield* failed("No commits were written since the last generation started.")
   }
   const { index, sealed } = yield* archive(options, source, current, next.base, log)
   yield* after("archived")
 
   const to = optionsOf(options, next)
   yield* ensureStream(jsm, logStreamConfig(to))
-  yield* after("made the stream")
+  yield* after("created the stream")
   yield* copyInto(source, current, next, after)
   yield* after("copied")
-  const info = yield* attempt("The log does not answer", () => jsm.streams.info(current.stream))
+  const info = yield* attempt("The log does not respond", () => jsm.streams.info(current.stream))
   if (info.state.last_seq !== next.base) {
     return yield* failed("Something else writes to the log.")
   }

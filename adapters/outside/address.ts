@@ -69,7 +69,7 @@ export const refused_address = "ERR_ADDRESS_REFUSED"
 
 /** Error of a refused host. */
 export const refusedAddress = (host: string) =>
-  Object.assign(new Error(`${host} has no address that may be reached`), { code: refused_address })
+  Object.assign(new Error(`${host} has no permitted address`), { code: refused_address })
 
 /** Whether this host is an address literal, as in URLs, that is refused. */
 export const isRefusedHost = (isAllowed: AddressRule, host: string) => {

@@ -128,7 +128,7 @@ const admission = (pool: Pool, { image_bytes_max, queue_max }: Settings["plant"]
     busy,
     admit: (image: Uint8Array) => {
       if (image.length > image_bytes_max) {
-        const detail = `It has ${image.length} bytes; at most ${image_bytes_max} are taken.`
+        const detail = `It has ${image.length} bytes; the maximum is ${image_bytes_max}.`
         return new TooLarge({ detail })
       }
       if (typeOf(image) === undefined) return new WrongType({ detail: unsupported_type })
@@ -173,7 +173,7 @@ const explainImage = Effect.fnUntraced(function* (
   )
   const index = class_index ?? probabilities.indexOf(Math.max(...probabilities))
   const probability = probabilities[index]
-  if (probability === undefined) return yield* inferenceFailed(`There is no class ${index}.`)
+  if (probability === undefined) return yield* inferenceFailed(`The class ${index} does not exist.`)
   const starts = Array.from({ length: Math.ceil(squares / batch_max) }, (_, n) => n * batch_max)
   const rows = yield* Effect.forEach(
     starts,
@@ -194,7 +194,7 @@ const explainImage = Effect.fnUntraced(function* (
 
 const inferenceFailed = (detail: string) => Effect.fail(new InferenceFailed({ detail }))
 
-const unsupported_type = "It is neither a JPEG nor a PNG, by its first bytes."
+const unsupported_type = "Its first bytes are neither those of a JPEG nor of a PNG."
 
 const wrong_length = new InferenceFailed({ detail: "The tensors have the wrong length." })
 

@@ -90,7 +90,7 @@ const send = (
     }
     connection.publish(subjectOf(published), JSON.stringify(event), options)
   }
-  return Promise.reject(new Error("There is nothing to publish."))
+  return Promise.reject(new Error("No events to publish."))
 }
 
 const utf8 = new TextEncoder()
@@ -144,8 +144,9 @@ export const nextOf = async (
 
 const cannot_replicate = new StreamMismatch({
   message:
-    `The stream ${events_stream} was made for one copy and cannot get more: remove it by ` +
-    `\`nats stream rm ${events_stream}\`. It is written anew from the log.`,
+    `The stream ${events_stream} was created with one replica and cannot get more: delete it ` +
+    "with " +
+    `\`nats stream rm ${events_stream}\`. It is recreated from the log.`,
   stream: events_stream,
   differences: [],
 })
@@ -334,7 +335,7 @@ const watchStream = Effect.fnUntraced(function* (
     created = now
     const before = ending
     ending = yield* Deferred.make<never, PublishFailed>()
-    yield* Deferred.fail(before, failed("The stream of published events was made again."))
+    yield* Deferred.fail(before, failed("The stream of published events was recreated."))
   })
   yield* Effect.forkScoped(Effect.forever(Effect.ignore(check)))
   return Effect.suspend(() => Deferred.await(ending))

@@ -20,7 +20,7 @@ export interface Tampering {
 
 type Failure = PublishFailed | EventsDiscarded
 
-const lost = new PublishFailed({ detail: "There is no stream." })
+const lost = new PublishFailed({ detail: "The stream does not exist." })
 
 interface Memory {
   events: Array<StoredEvent>

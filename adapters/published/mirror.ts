@@ -158,7 +158,7 @@ export const keepMirror = Effect.gen(function* () {
     const problem = isTransient(cause) ? "" : causeText(cause)
     if (problem === last_problem) return Effect.void
     last_problem = problem
-    return Effect.logWarning(`The mirror of the published events is not kept: ${problem}`)
+    return Effect.logWarning(`The mirror of the published events is not updated: ${problem}`)
   }
   const sync = Effect.tryPromise({
     try: () => syncMirror(connection, jsm, mirror, is_own),

@@ -68,7 +68,7 @@ export const agentsNats = (
             text,
             timeout_s: command_timeout_seconds,
           })
-          if (!taken) return yield* refusal(detail ?? "The worker refuses the order.")
+          if (!taken) return yield* refusal(detail ?? "The worker rejects the job command.")
         }),
         cancel: Effect.fnUntraced(function* (worker_id, job_id, fence) {
           const text = Schema.encodeSync(Cancel)({ job_id, fence })
@@ -102,7 +102,7 @@ const sendRequest = Effect.fnUntraced(function* (
     catch: (cause) => new WorkerUnavailable({ detail: failureDetail(worker_id, timeout_s, cause) }),
   })
   const response = decodeMessage(AgentResponse, message)
-  if (Option.isNone(response)) return yield* refusal(`Worker ${worker_id} answers nonsense.`)
+  if (Option.isNone(response)) return yield* refusal(`Worker ${worker_id} sent an invalid reply.`)
   return response.value
 })
 
@@ -121,8 +121,8 @@ const failureDetail = (worker_id: WorkerId, timeout_s: number, cause: unknown) =
     return `Worker ${worker_id} is not connected to the bus.`
   const has_timed_out = cause instanceof Error && cause.name === "TimeoutError"
   return has_timed_out
-    ? `Worker ${worker_id} did not answer in ${timeout_s} s.`
-    : `Worker ${worker_id} cannot be asked: ${cause}`
+    ? `Worker ${worker_id} did not reply within ${timeout_s} s.`
+    : `Worker ${worker_id} cannot be reached: ${cause}`
 }
 
 const decodeMessage = <A>(schema: Schema.Codec<A, string>, message: Msg): Option.Option<A> =>
@@ -130,7 +130,7 @@ const decodeMessage = <A>(schema: Schema.Codec<A, string>, message: Msg): Option
     ? Option.none()
     : Schema.decodeUnknownOption(schema)(message.string())
 
-const invalid_order: AgentResponse = { taken: false, detail: "That is no order." }
+const invalid_order: AgentResponse = { taken: false, detail: "The message is not a job command." }
 
 /**
  * The agent's response to a message; an invalid message is refused, so that its sender need not
@@ -171,9 +171,9 @@ const serveAgent = Effect.fnUntraced(function* (
     handleMessage(agent, worker_id, message).pipe(
       underTrace(message.headers?.get(trace_header)),
       Effect.catchDefect((defect) =>
-        Effect.as(Effect.logError("An order failed.", defect), {
+        Effect.as(Effect.logError("A job command failed.", defect), {
           taken: false,
-          detail: "The worker failed; its log says why.",
+          detail: "The worker failed; see its log.",
         }),
       ),
       Effect.tap((response) =>

@@ -88,17 +88,17 @@ const boot = Effect.fnUntraced(function* (pool: MachinePool, request: Boot) {
   const { worker_id, image } = request
   const found_image = yield* findImage(options.images_dir, image)
   if (machines.has(worker_id)) return
-  if (found_image === undefined) return yield* unavailable(`There is no image ${image}.`)
-  if (pool.is_closing) return yield* unavailable("The server stops.")
+  if (found_image === undefined) return yield* unavailable(`The image ${image} does not exist.`)
+  if (pool.is_closing) return yield* unavailable("The server is stopping.")
   if (machines.size >= options.max_machines) {
-    return yield* unavailable(`There are ${options.max_machines} workers already.`)
+    return yield* unavailable(`The maximum of ${options.max_machines} workers is running.`)
   }
   const ended = yield* Deferred.make<void>()
   const machine: Machine = { child: undefined, is_stopped: false, ended }
   machines.set(worker_id, machine)
   const run = Effect.runForkWith(yield* Effect.context())
   yield* startAgent(options, request, machine, (reason) => {
-    const warning = Effect.logWarning(`Worker ${worker_id} ended: ${reason}`)
+    const warning = Effect.logWarning(`Worker ${worker_id} exited: ${reason}`)
     run(
       Effect.andThen(machine.is_stopped ? Effect.void : warning, cleanUp(pool, worker_id, machine)),
     )

@@ -54,10 +54,10 @@ export const computeNova = Effect.fnUntraced(function* (
   const one_at_a_time = yield* Semaphore.make(1)
   const ensureMachine = Effect.fnUntraced(function* (boot: Boot) {
     const [existing] = yield* serversOf(session, boot.worker_id)
-    if (existing?.status === "ERROR") return yield* refusal("Nova could not make the machine.")
+    if (existing?.status === "ERROR") return yield* refusal("Nova could not create the machine.")
     if (existing !== undefined) return
     const image = yield* imageNamed(session, boot.image)
-    if (image === undefined) return yield* refusal(`There is no image ${boot.image}.`)
+    if (image === undefined) return yield* refusal(`The image ${boot.image} does not exist.`)
     const body = { server: serverOf(compute, boot, image.id) }
     const response = yield* request(session, { method: "POST", path: "/servers", body })
     if (response.status !== 202) return yield* failureOf(response)
@@ -86,10 +86,14 @@ const refusal = (detail: string) => Effect.fail(new WorkerUnavailable({ detail }
 /** Distinguishes permanent refusals by Nova from temporary ones. */
 const failureOf = (response: CloudResponse) => {
   if (response.status === 403 || response.status === 413) {
-    return refusal("Nova refuses the machine: a quota is used up, or the service user may not.")
+    return refusal(
+      "Nova rejects the machine: a quota is exceeded, or the service user lacks permission.",
+    )
   }
   if (response.status === 400 || response.status === 404 || response.status === 409) {
-    return refusal(`Nova refuses the machine (${response.status}): see section [compute].`)
+    return refusal(
+      `Nova rejects the machine (status ${response.status}): check the section [compute].`,
+    )
   }
   return Effect.fail(unexpected(nova, response))
 }

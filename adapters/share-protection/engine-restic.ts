@@ -211,8 +211,8 @@ const formatOf = Effect.fnUntraced(function* (call: Call) {
 
 const foreign_repository = new TrustAccessDenied({
   detail:
-    "The bucket has a repository that another password opens: that of a target that is there, of " +
-    "another project, or of one whose password is gone from the vault. Use a bucket of its own.",
+    "The bucket has a repository with another password: it belongs to another target or project, " +
+    "or its password was deleted from the vault. Use a separate bucket.",
 })
 
 /**
@@ -255,7 +255,7 @@ const upgrade = Effect.fnUntraced(function* (call: Call) {
     yield* call({ args: ["migrate", "--json", "upgrade_repo_v2"] })
   const to_format = yield* formatOf(call)
   if (to_format >= newest_format) return { to_format }
-  const detail = `The repository is of format ${to_format} after its upgrade.`
+  const detail = `The repository has the format ${to_format} after its upgrade.`
   return yield* new EngineFailed({ detail, wrote_nothing: false })
 })
 

@@ -48,8 +48,7 @@ const ImageResponse = Schema.fromJsonString(
 
 const unavailable = (detail: string) => new BackendUnavailable({ detail })
 
-const noConductor = () =>
-  unavailable("The conductor does not respond, and only it knows the images.")
+const noConductor = () => unavailable("The conductor, which manages the images, does not respond.")
 
 /** Looks up images through the conductor. */
 export const imagesNats = (connection: NatsConnection) =>

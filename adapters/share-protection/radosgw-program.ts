@@ -30,7 +30,7 @@ export const runProgram = Effect.fnUntraced(function* (
   const child = yield* startChild(programs, program, args)
   const exit = yield* Effect.timeoutOrElse(child.ended, {
     duration: prepare_ms,
-    orElse: () => Effect.fail(child.failed(`did not end within ${prepare_ms} ms`)),
+    orElse: () => Effect.fail(child.failed(`did not finish within ${prepare_ms} ms`)),
   })
   return exit === "code 0" ? child.stdout() : yield* child.failed(`ended (${exit})`)
 }, Effect.scoped)

@@ -79,7 +79,7 @@ export const radosgw = Effect.fnUntraced(function* ({
 }: RadosgwOptions) {
   const tree = findTree("radosgw")
   if (tree === undefined) {
-    const message = `radosgw is needed: ${trees.radosgw.install_command}`
+    const message = `radosgw is required; install it with: ${trees.radosgw.install_command}`
     return yield* new RadosgwMissing({ message })
   }
   const ports = yield* freePorts(port)
@@ -172,7 +172,7 @@ const makeGateway = Effect.fnUntraced(function* (programs: Programs, endpoint: s
     const exited = Effect.flatMap(child.ended, (exit) =>
       Effect.fail(child.failed(`ended (${exit})`)),
     )
-    const timedOut = () => Effect.fail(child.failed(`did not answer within ${ready_ms} ms`))
+    const timedOut = () => Effect.fail(child.failed(`did not respond within ${ready_ms} ms`))
     yield* isResponding(endpoint).pipe(
       Effect.repeat({ until: Boolean, schedule: Schedule.spaced(check_ms) }),
       Effect.timeoutOrElse({ duration: ready_ms, orElse: timedOut }),

@@ -31,7 +31,7 @@ export interface Mounts {
 
 export const no_export = Effect.fail(
   new NetworkStrategyPrecondition({
-    detail: "The share is exported nowhere that a worker reaches.",
+    detail: "The share has no export location that a worker can reach.",
   }),
 )
 
@@ -102,7 +102,7 @@ export const nfsMounts = Effect.fnUntraced(function* (options: NfsOptions) {
     attach: Effect.fnUntraced(function* (export_path, name, access) {
       if (!export_pattern.test(export_path)) return yield* no_export
       const path = join(folder, name)
-      yield* attempt("make a folder", () => mkdir(path, { recursive: true, mode: 0o700 }))
+      yield* attempt("create a folder", () => mkdir(path, { recursive: true, mode: 0o700 }))
       if (yield* isMounted(options, path)) return path
       const flags = ["-t", "nfs", "-o", `${access},${options_always}`, "--", export_path, path]
       yield* program(options.mount, flags)
@@ -131,7 +131,7 @@ const program = (name: string, args: ReadonlyArray<string>) =>
   })
 
 const isMounted = ({ table }: NfsOptions, path: string) =>
-  attempt("see what is mounted", async () => {
+  attempt("list the mounts", async () => {
     const lines = (await readFile(table, "utf8")).split("\n")
     // The list escapes a space in a path as \040.
     return lines.some((line) => line.split(" ")[1]?.replaceAll("\\040", " ") === path)

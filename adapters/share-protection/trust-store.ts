@@ -96,7 +96,7 @@ export const readTrustStore = Effect.fnUntraced(function* (data_dir: string) {
     key: Buffer.from(contents.key, "hex"),
     find: (trust_id) => by_id.get(trust_id),
     rolesOf: (user_id, project_id) => rolesIn(contents, user_id, project_id),
-    update: () => unavailable({ message: `${path} is another process's to write` }),
+    update: () => unavailable({ message: `${path} is written by another process` }),
   }
   return store
 })
@@ -128,7 +128,7 @@ export const openTrustStore = Effect.fnUntraced(function* (
         Effect.gen(function* () {
           const { assignments, trusts } = change(current)
           if (trusts.length > trusts_max) {
-            return yield* unavailable({ message: `at most ${trusts_max} trusts are kept` })
+            return yield* unavailable({ message: `the limit of ${trusts_max} trusts is reached` })
           }
           const contents = { ...current, assignments, trusts }
           yield* write(contents)

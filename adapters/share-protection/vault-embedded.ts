@@ -95,7 +95,9 @@ const listIds = async (folder: string): Promise<ReadonlyArray<string>> =>
 const hrefOf = (id: string) => `${base}/v1/secrets/${id}`
 
 const keyFailure = (problem: string) =>
-  Effect.fail(new IdentityUnavailable({ message: `${problem}: no secret opens without it` }))
+  Effect.fail(
+    new IdentityUnavailable({ message: `${problem}: secrets cannot be decrypted without it` }),
+  )
 
 /** Authenticated data: prevents undetected changes of a file's name, project or secret name. */
 const associatedData = (id: string, { project_id, name }: Pick<Sealed, "project_id" | "name">) =>

@@ -81,7 +81,7 @@ export const serveWorkers = Effect.fnUntraced(function* (connection: NatsConnect
     const why =
       refusalOf(worker_id, origin, commands) ?? (yield* foreignCommand(log, worker_id, commands))
     if (why === undefined) return undefined
-    yield* Effect.logWarning(`Worker ${worker_id} was refused: ${why}`)
+    yield* Effect.logWarning(`A command of worker ${worker_id} was rejected: ${why}`)
     return new Forbidden({ detail: why })
   })
   const deciders = allowed_commands.map(([decider]) => decider)
@@ -103,11 +103,11 @@ export const refusalOf = (
   { actor }: Origin,
   commands: ReadonlyArray<Addressed<unknown>>,
 ): string | undefined => {
-  if (actor !== `worker:${worker_id}`) return "It speaks for somebody else."
+  if (actor !== `worker:${worker_id}`) return "It has the actor of another principal."
   if (commands.length > commands_max) return `It sends more than ${commands_max} commands at once.`
   for (const { to, id, command } of commands) {
     const type = String(fieldOf(command, "type"))
-    if (types.get(to.name)?.has(type) !== true) return `${type} is nothing that a worker sends.`
+    if (types.get(to.name)?.has(type) !== true) return `A worker must not send ${type}.`
     if (to.name === Worker.name && id !== worker_id) return `${type} is about worker ${id}.`
     const worker = fieldOf(command, "worker_id")
     if (worker !== undefined && worker !== worker_id) return `${type} names another worker.`
@@ -137,7 +137,7 @@ const foreignCommand = Effect.fnUntraced(
       if (to.name === Lease.name || type === "RecordTargetUsage") {
         const released = fieldOf(command, "job_id")
         if (yield* isHeldByOthers(log, worker_id, id, released)) {
-          return `${type} is about a repository that another one holds.`
+          return `${type} is about a repository that another worker holds.`
         }
       } else if (to.name === Job.name ? id !== job_id : !subject_ids.includes(id)) {
         return `${type} is not about the job.`

@@ -167,8 +167,8 @@ const webhooks = Effect.fnUntraced(function* ({ store }: BackupOptions) {
 })
 
 const anotherLog = (folder: string) =>
-  `${folder} holds the backup of another log, or of one that went on differently: ` +
-  "give an empty folder."
+  `${folder} contains the backup of another log, or of a log that has diverged: ` +
+  "use an empty folder."
 
 /** Verifies that the log still contains the backup's last commit. */
 const checkSameLog = Effect.fnUntraced(function* (
@@ -294,7 +294,7 @@ const checkEarlier = Effect.fnUntraced(function* (
     const { sha256 } = yield* archiveIndex(folder, number)
     const path = `log/generation-${number}.ndjson.gz`
     if (of.files.some((one) => one.path === path && one.sha256 === sha256)) continue
-    return yield* unusable(`${path} is not what its index says: put the right one back.`)
+    return yield* unusable(`${path} does not match its index: restore the right file.`)
   }
 })
 

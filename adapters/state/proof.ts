@@ -87,7 +87,7 @@ const generationEvent = (entry: Entry, { generation }: StoredLog) => {
   const { stream } = entry
   const event = isReadable(entry) ? entry.commit.events.at(-1) : undefined
   if (stream === generation_stream && event !== undefined) return decodeGeneration(event)
-  throw unusable(`Generation ${generation} of the log does not begin as one.`)
+  throw unusable(`Generation ${generation} of the log has an invalid start.`)
 }
 
 /** Verifies the archives of earlier generations and their indexes. */
@@ -98,7 +98,8 @@ export const verifyArchives = (
   const found = new Map(files.map(({ path, sha256 }) => [path, sha256]))
   for (let number = 1; number < generation; number++) {
     const index = `log/generation-${number}.json`
-    if (!found.has(index)) throw unusable(`${index} is missing, without which there is no archive.`)
+    if (!found.has(index))
+      throw unusable(`${index} is missing; the archive cannot be read without it.`)
     const path = `log/generation-${number}.ndjson.gz`
     const is_last = number === generation - 1
     if (is_last ? found.get(path) !== archive.sha256 : !found.has(path)) {
@@ -136,10 +137,10 @@ const verifyLog = async (
   const tree = growth.tree()
   const is_same = JSON.stringify(sealedTree(tree)) === JSON.stringify(log.tree)
   if (!is_same || next !== last + 1) {
-    throw unusable("The log is not the one that the manifest's tree is of.")
+    throw unusable("The log does not match the tree in the manifest.")
   }
   if (!isHeadOf(log, Buffer.from(rootOf(digest, tree)).toString("base64"))) {
-    throw unusable("The signed head is not that of the log.")
+    throw unusable("The signed head does not match the log.")
   }
   return { unreadable }
 }
@@ -156,7 +157,7 @@ const verifyOrder = async (store: StateStore, label: string, stored: StoredStrea
     messages++
   }
   if (messages !== stored.messages) {
-    throw unusable(`${label} are ${messages}, and not ${stored.messages}.`)
+    throw unusable(`${label}: ${messages} instead of ${stored.messages}.`)
   }
 }
 
@@ -182,7 +183,7 @@ export const verifyState = (
         for (const file of manifest.files) {
           const [top = ""] = file.path.split("/")
           if (exclusionOf(top) !== undefined)
-            throw unusable(`${file.path} is none that a backup keeps.`)
+            throw unusable(`${file.path} is not a file of a backup.`)
           await readAll(store.read(file))
         }
         const result = await verifyLog(

@@ -63,7 +63,7 @@ const attempt = <A>(action: string, run: () => Promise<A>) =>
     catch: (cause) =>
       cause instanceof StateUnusable
         ? cause
-        : unusable(`${action}: ${causeText(cause)}. Repeat restore-state: it goes on from here.`),
+        : unusable(`${action}: ${causeText(cause)}. Repeat restore-state: it continues from here.`),
   })
 
 /** `is_written`: everything is restored, and the log may already be open to others. */
@@ -96,7 +96,8 @@ export const checkClaimable = Effect.fnUntraced(function* (
   const marker = yield* findMarker(folder)
   if (marker !== undefined && marker.backup_id !== manifest.id) {
     return yield* unusable(
-      `In ${folder} the restore of another backup was begun: finish it, or remove the folder.`,
+      `The restore of another backup into ${folder} was not finished: finish it, or delete the ` +
+        "folder.",
     )
   }
   const names = yield* attempt(`${folder} cannot be used`, async () =>
@@ -104,7 +105,7 @@ export const checkClaimable = Effect.fnUntraced(function* (
   )
   if (marker === undefined && names.length > 0) {
     return yield* unusable(
-      `${folder} is not empty: move it away, or name another folder with ALMANAC_DATA_DIR.`,
+      `${folder} is not empty: move it away, or choose another folder with ALMANAC_DATA_DIR.`,
     )
   }
   return marker
@@ -114,7 +115,7 @@ export const checkClaimable = Effect.fnUntraced(function* (
 export const claimFolder = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
   const marker = yield* checkClaimable(folder, manifest)
   // The operator may have created it with a permissive umask.
-  yield* attempt(`${folder} cannot be closed to others`, async () => {
+  yield* attempt(`The mode of ${folder} cannot be restricted`, async () => {
     makeFolder(folder, 0o700)
     await chmod(folder, 0o700)
   })
@@ -142,7 +143,7 @@ const busState = Effect.fnUntraced(function* (
   const events = yield* EventsConnection
   const isOurs = (info: StreamInfo) =>
     info.config.name === name || info.config.name.startsWith(`${name}_`)
-  const streams = yield* attempt("The bus does not answer", () => collect(core.jsm.streams.list()))
+  const streams = yield* attempt("The bus does not respond", () => collect(core.jsm.streams.list()))
   const log = streams.find(({ config }) => config.name === generation.stream)
   if (log !== undefined && markOf(log) === manifest.id) return "begun" satisfies BusState
   const is_written = (yield* findMarker(folder))?.is_written === true
@@ -150,22 +151,22 @@ const busState = Effect.fnUntraced(function* (
     return "done" satisfies BusState
   }
   if (streams.some(isOurs)) {
-    return yield* unusable("The bus holds a log already: give one that holds none.")
+    return yield* unusable("The bus already has a log: use a bus without one.")
   }
-  const published = yield* attempt("The bus does not answer", () =>
+  const published = yield* attempt("The bus does not respond", () =>
     collect(events.jsm.streams.list()),
   )
   const is_used = published.some(
     ({ config, state }) => config.name === events_stream && state.last_seq > 0,
   )
-  if (is_used) return yield* unusable("The bus holds published events already.")
+  if (is_used) return yield* unusable("The bus already has published events.")
   return "nothing" satisfies BusState
 })
 
 /** Whether the log on the bus is that of the backup; it may have later commits. */
 const logExists = Effect.fnUntraced(function* ({ stream }: Generation, { last, hash }: StoredLog) {
   const { jsm } = yield* NatsConnection
-  const found = yield* attempt("The log does not answer", () =>
+  const found = yield* attempt("The log does not respond", () =>
     jsm.streams.getMessage(stream, { seq: last }).catch(undefinedIfMissing),
   )
   return found !== null && found !== undefined && sha256(found.data) === hash
@@ -188,7 +189,7 @@ const restoreCursors = Effect.fnUntraced(function* ({ store, manifest, log }: Re
   yield* attempt("Cursors of webhooks cannot be written", async () => {
     for await (const { subject, data } of messagesOf(store, manifest.webhooks)) {
       if (!subject.startsWith(webhook_cursors.subjects.slice(0, -1))) {
-        throw unusable(`${subject} is no cursor of a webhook.`)
+        throw unusable(`${subject} is not a cursor of a webhook.`)
       }
       await js.publish(subject, data)
     }
@@ -232,7 +233,7 @@ const restoreCommits = Effect.fnUntraced(function* (
       ),
     ),
   )
-  const { state } = yield* attempt("The log does not answer", () =>
+  const { state } = yield* attempt("The log does not respond", () =>
     jsm.streams.info(generation.stream),
   )
   if (state.last_seq !== manifest.log.last) {
@@ -249,7 +250,7 @@ const restoreStreams = Effect.fnUntraced(function* (
   const { manifest, folder, log, onProgress, after = () => Effect.void } = options
   const { jsm } = yield* NatsConnection
   yield* ensureStream(jsm, streamOf(log, generation, manifest.id))
-  yield* after("made the log's stream")
+  yield* after("created the log's stream")
   if (generation.number > 1) yield* ensureStream(jsm, endedMark(log.name))
   yield* restoreFiles(options)
   yield* restoreCommits(options, generation)
@@ -304,7 +305,9 @@ export const restoreState = Effect.fnUntraced(function* (options: RestoreOptions
     // No process uses a partially restored log.
     yield* Effect.mapError(findGenerations(jsm, log.name), ({ message }) => unusable(message))
     if (!(yield* logExists(generation, manifest.log))) {
-      return yield* unusable("The bus does not hold the log of this backup: restore all of it.")
+      return yield* unusable(
+        "The bus does not have the log of this backup: restore the whole backup.",
+      )
     }
     yield* restoreFiles(options)
   } else {

@@ -91,18 +91,19 @@ export const openStateStore = Effect.fnUntraced(function* (
   { passphrase, make }: { readonly passphrase?: string | undefined; readonly make: boolean },
 ) {
   const status = yield* Effect.promise(() => findFolder(folder))
-  if (status?.is_folder === false) return yield* unusable(`${folder} is no folder: name another.`)
+  if (status?.is_folder === false)
+    return yield* unusable(`${folder} is not a folder: choose another.`)
   if (make && passphrase === undefined && status !== undefined && status.shared_bits !== 0) {
     return yield* unusable(
-      `${folder} can be read by others, and a backup holds secrets: chmod 700 it, ` +
-        "or give a passphrase.",
+      `${folder} can be read by other users, and a backup contains secrets: run chmod 700 on it, ` +
+        "or use a passphrase.",
     )
   }
   const text = yield* findBounded(manifestPath(folder), manifest_bytes_max).pipe(
     Effect.mapError(({ message }) => unusable(message)),
   )
   if (Option.isNone(text) && !make) {
-    return yield* unusable(`${folder} holds no backup: there is no manifest.jsonl.`)
+    return yield* unusable(`${folder} contains no backup: manifest.jsonl is missing.`)
   }
   const found = Option.isNone(text)
     ? undefined
@@ -120,7 +121,7 @@ export const openStateStore = Effect.fnUntraced(function* (
 const createFolder = (folder: string) =>
   Effect.try({
     try: () => makeFolder(objectsIn(folder), 0o700),
-    catch: (cause) => unusable(`${folder} cannot be made: ${causeText(cause)}`),
+    catch: (cause) => unusable(`${folder} cannot be created: ${causeText(cause)}`),
   })
 
 /** Parses the manifest's two lines and derives the key. */
@@ -133,16 +134,18 @@ const openManifest = Effect.fnUntraced(function* (
   const [first = "", second = "", ...rest] = text.split("\n")
   const damaged = (reason: string) => unusable(`${path} is damaged: ${reason}. Use another copy.`)
   const head = yield* Schema.decodeUnknownEffect(Head)(first).pipe(
-    Effect.mapError(() => damaged("its first line is not that of this format")),
+    Effect.mapError(() => damaged("its first line has another format")),
   )
   if (rest.join("") !== "" || sha256(second) !== head.sha256) {
-    return yield* damaged("its second line has another SHA-256 than its first line says")
+    return yield* damaged("its second line does not match the SHA-256 in its first line")
   }
   if (head.sealed === undefined && passphrase !== undefined) {
-    return yield* unusable(`${folder} is not sealed: leave out the passphrase, or use another.`)
+    return yield* unusable(
+      `${folder} is not encrypted: omit the passphrase, or use another folder.`,
+    )
   }
   if (head.sealed !== undefined && passphrase === undefined) {
-    return yield* unusable(`${folder} is sealed: give its passphrase with --passphrase-file.`)
+    return yield* unusable(`${folder} is encrypted: set its passphrase with --passphrase-file.`)
   }
   const { sealed } = head
   const key =
@@ -151,7 +154,7 @@ const openManifest = Effect.fnUntraced(function* (
       : yield* Effect.promise(() => keyOf(passphrase, sealed))
   const plain = yield* Effect.try({
     try: () => (key === undefined ? second : decryptText(key, second)),
-    catch: () => unusable(`The passphrase does not open ${path}, or it is damaged.`),
+    catch: () => unusable(`The passphrase does not decrypt ${path}, or the file is damaged.`),
   })
   const manifest = yield* Schema.decodeUnknownEffect(Manifest)(plain).pipe(
     Effect.mapError((error) => damaged(error.message)),
@@ -255,6 +258,8 @@ async function* verifiedBytes(
   }
   const { bytes, sha256 } = plain.end()
   if (bytes !== file.bytes || sha256 !== file.sha256) {
-    throw unusable(`${file.path} is damaged in ${path}: its SHA-256 is another. Use another copy.`)
+    throw unusable(
+      `${file.path} is damaged in ${path}: its SHA-256 does not match. Use another copy.`,
+    )
   }
 }

@@ -167,7 +167,7 @@ const send = async (
     const options = { headers: checks, timeout: append_timeout_ms }
     const { seq, error } = (await connection.request(subject, data, options)).json<Ack>()
     if (error !== undefined) throw new Error(error.description)
-    if (seq !== sequence) throw new Error(`message ${sequence} of ${stream} went to ${seq}`)
+    if (seq !== sequence) throw new Error(`message ${sequence} of ${stream} was stored at ${seq}`)
   }
 }
 

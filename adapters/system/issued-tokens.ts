@@ -55,7 +55,7 @@ const issueFailure = (failure: { readonly detail: string; readonly is_reused?: b
   failure.is_reused === true ? key_reused : asUnavailable(failure)
 
 const too_late = Effect.fail(
-  unavailable({ message: "The log was not asked in time whether it knows the token." }),
+  unavailable({ message: "The token could not be looked up in the log in time." }),
 )
 
 /**
@@ -132,7 +132,9 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
   ) {
     const now = yield* Clock.currentTimeMillis
     if ((yield* validTokens(now)).length >= tokens_max) {
-      return yield* unavailable({ message: `at most ${tokens_max} tokens are kept: revoke some` })
+      return yield* unavailable({
+        message: `the limit of ${tokens_max} tokens is reached: revoke some`,
+      })
     }
     const token = newToken(retry_key && derivedBytes(retry_key, "token", origin))
     const command = IssueToken.make({

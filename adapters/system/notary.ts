@@ -94,12 +94,12 @@ const readKey = Effect.fnUntraced(function* (path: string) {
   return yield* Effect.try({
     try: () => {
       const key = createPrivateKey(text.value)
-      if (key.asymmetricKeyType !== "ed25519") throw new Error("it is of another kind")
+      if (key.asymmetricKeyType !== "ed25519") throw new Error("it is another type of key")
       return key
     },
     // The parser's message could leak parts of the key.
     catch: () =>
-      new KeyUnusable({ message: `${path} is no Ed25519 key: put back the one it was.` }),
+      new KeyUnusable({ message: `${path} is not an Ed25519 key: restore the original key.` }),
   })
 })
 
@@ -115,13 +115,13 @@ const storedKey = Effect.fnUntraced(function* (path: string) {
   // Uninterruptible, so that a shutdown does not leave a partial key file.
   yield* Effect.uninterruptible(writing)
   const created = yield* readKey(path)
-  return created ?? (yield* new KeyUnusable({ message: `${path} is gone.` }))
+  return created ?? (yield* new KeyUnusable({ message: `${path} is missing.` }))
 })
 
 /** A configured key file is never created here: two machines would create different keys. */
 const configuredKey = Effect.fnUntraced(function* (path: string) {
   const key = yield* readKey(path)
-  return key ?? (yield* new KeyUnusable({ message: `audit.key_file: there is no ${path}.` }))
+  return key ?? (yield* new KeyUnusable({ message: `audit.key_file: ${path} does not exist.` }))
 })
 
 /**

@@ -115,11 +115,11 @@ const tlsServer = Effect.fnUntraced(function* (tls: ListenerSettings["tls"]) {
   const reload = Effect.gen(function* () {
     current = yield* readTls(tls)
     server.setSecureContext(current.secure)
-    yield* Effect.logInfo(`The files of [tls] were read again: ${tls.cert} is served.`)
+    yield* Effect.logInfo(`The files of [tls] were reloaded: ${tls.cert} is served.`)
   })
   yield* whenChanged(
     Effect.catch(reload, ({ message }) =>
-      Effect.logError(`${message}. What was read before is still served.`),
+      Effect.logError(`${message}. The previous certificate is still served.`),
     ),
   )
   // A failed handshake leaves no way to respond, and Node leaves the connection open.
@@ -131,19 +131,20 @@ const tlsServer = Effect.fnUntraced(function* (tls: ListenerSettings["tls"]) {
 })
 
 const parser_errors: Readonly<Record<string, readonly [number, string]>> = {
-  HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${header_bytes_max} bytes in all.`],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, "The request came too slowly."],
+  HPE_HEADER_OVERFLOW: [431, `The headers exceed ${header_bytes_max} bytes in total.`],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "The request was sent too slowly."],
   HPE_INVALID_URL: [400, "The URL has a character that must be percent-encoded, as UTF-8."],
-  HPE_INVALID_HEADER_TOKEN: [400, "A header is malformed: it is a name, a colon and text."],
+  HPE_INVALID_HEADER_TOKEN: [400, "A header is malformed: it must be a name, a colon and text."],
 }
-const bad_request = [400, "This is not HTTP."] as const
+const bad_request = [400, "The request is not HTTP."] as const
 
 /** Remedies for errors of `listen`. */
 const remedies: Readonly<Record<string, string>> = {
-  EADDRINUSE: "another program does. Stop it, or set api.bind_port (0 picks a free port)",
-  EADDRNOTAVAIL: "it is no address of this machine. Set api.bind_host",
-  ENOTFOUND: "no such host is known. Set api.bind_host",
-  EACCES: "it is not allowed to this user. Set api.bind_port to 1024 or above",
+  EADDRINUSE:
+    "another program uses it. Stop that program, or set api.bind_port (0 picks a free port)",
+  EADDRNOTAVAIL: "it is not an address of this machine. Set api.bind_host",
+  ENOTFOUND: "the host name cannot be resolved. Set api.bind_host",
+  EACCES: "this user may not use the port. Set api.bind_port to 1024 or above",
 }
 
 const listenErrorText = (cause: unknown) => {
@@ -258,7 +259,9 @@ const makeDrain = (server: Server) => (seconds: number) =>
     server.prependListener("request", (_, response) => {
       response.shouldKeepAlive = false
     })
-    yield* Effect.logInfo(`Answering for ${seconds} s more; told to stop again, it stops now.`)
+    yield* Effect.logInfo(
+      `Stopping: still serving requests for ${seconds} s. A second signal stops immediately.`,
+    )
     yield* Effect.raceFirst(Effect.sleep(Duration.seconds(seconds)), secondSignal)
   })
 

@@ -19,12 +19,13 @@ const rejectFile = (detail: string) => reject(`The class file ${detail}.`)
 const namesOfPairs = (pairs: ReadonlyArray<readonly [number, string]>): ReadonlyArray<string> => {
   const names = new Map<number, string>()
   for (const [index, name] of pairs) {
-    if (names.has(index)) return rejectFile(`has two classes of the index ${index}`)
+    if (names.has(index)) return rejectFile(`has two classes with the index ${index}`)
     names.set(index, name)
   }
   return Array.from({ length: pairs.length }, (_, index) => {
     return (
-      names.get(index) ?? rejectFile(`has ${pairs.length} classes, and none of the index ${index}`)
+      names.get(index) ??
+      rejectFile(`has ${pairs.length} classes, but none with the index ${index}`)
     )
   })
 }
@@ -99,7 +100,7 @@ export const readClasses = async (
   const chosen = path === "" ? defaultClassFile(model_path) : path
   const found = await stat(chosen).catch(() => undefined)
   if (found === undefined) {
-    const advice = path === "" ? ": put it beside the model, or set plant.classes" : ""
+    const advice = path === "" ? ": put it next to the model, or set plant.classes" : ""
     return rejectFile(`${chosen} does not exist${advice}`)
   }
   if (!found.isFile()) return rejectFile(`${chosen} is not a file`)
@@ -111,6 +112,6 @@ export const readClasses = async (
 /** Throws a ModelError if the network has a different number of outputs. */
 export const checkClasses = (names: ReadonlyArray<string>, outputs: number) => {
   if (names.length !== outputs) {
-    rejectFile(`has ${names.length} classes, and the network has ${outputs} outputs`)
+    rejectFile(`has ${names.length} classes, but the network has ${outputs} outputs`)
   }
 }

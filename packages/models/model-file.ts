@@ -53,7 +53,7 @@ const formatOf = async (path: string): Promise<ModelFormat> => {
   if (extension === ".onnx") return "onnx"
   return reject(
     [".h5", ".hdf5", ".keras"].includes(extension)
-      ? `The model file is damaged: it does not begin like a ${extension} file.`
+      ? `The model file is damaged: it does not start like a ${extension} file.`
       : `The model file is not ${supported_formats}.`,
   )
 }
@@ -61,7 +61,7 @@ const formatOf = async (path: string): Promise<ModelFormat> => {
 const reasonOf = (error: unknown) => {
   const code = error instanceof Error && "code" in error ? error.code : undefined
   return code === "ENOENT"
-    ? "there is no such file"
+    ? "the file does not exist"
     : `it cannot be read (${String(code ?? error)})`
 }
 

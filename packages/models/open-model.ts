@@ -49,7 +49,7 @@ const isDemo = (classes: ReadonlyArray<string>) => classes.every((name) => name.
 /** Rejects the demo model with other class names: its predictions would look real. */
 const checkDemo = (model_path: string, classes: ReadonlyArray<string>) => {
   if (model_path !== demo_model || isDemo(classes)) return
-  reject("plant.classes names the classes of your own network: set plant.model to it too.")
+  reject("plant.classes is only for your own network: also set plant.model.")
 }
 
 const asModelUnusable = (error: unknown) =>

@@ -35,8 +35,7 @@ const readManifest = (path: string): Json => {
   if (!isRecord(json)) return reject("The model.json is not a tfjs model.")
   if (json.format === "graph-model") {
     return reject(
-      "The model.json is a graph model of tfjs, and only a layers model can be read: " +
-        export_advice,
+      "The model.json is a tfjs graph model, but only layers models can be read: " + export_advice,
     )
   }
   return json
@@ -152,7 +151,7 @@ const groupOf = (path: string, group: Json): ReadonlyArray<NamedWeight> => {
       return { group: undefined, name: String(spec.name), weight: () => weight }
     })
   if (place !== data.bytes) {
-    return reject("The weight files are not as long as the model.json says.")
+    return reject("The weight files do not have the length given in model.json.")
   }
   return named
 }

@@ -58,7 +58,8 @@ export const readFailureOf = (cause: unknown): unknown => {
   if (cause instanceof pg.DatabaseError && !temporary_codes.test(codeOf(cause))) return cause
   const detail =
     codeOf(cause) === query_canceled_code
-      ? "The query exceeded database.statement_timeout_seconds: request less, or raise the setting."
+      ? "The query exceeded database.statement_timeout_seconds: request less data, or raise the " +
+      ? "setting."
       : "The database of the read models is unavailable."
   return new DatabaseUnusable({ detail })
 }

@@ -74,7 +74,9 @@ export const poolWorker = (options: PoolWorkerOptions): PoolWorker => {
     if (which !== worker) return
     worker = undefined
     is_ready = false
-    const detail = is_ending ? "The service is ending." : `The thread that had it ended: ${why}`
+    const detail = is_ending
+      ? "The service is ending."
+      : `The thread that processed it exited: ${why}`
     for (const { done } of tasks.splice(0)) done({ kind: "failed", detail })
     if (is_ending) return
     started.reject(new Error(why))

@@ -48,7 +48,7 @@ export const callLines = (
 /** A failure before anything was started or written. */
 export const failsBefore = (detail: string) => new EngineFailed({ detail, wrote_nothing: true })
 
-export const noRepository = failsBefore("There is no repository in the bucket.")
+export const noRepository = failsBefore("The bucket contains no repository.")
 
 export const wrongPassword = new TrustAccessDenied({
   detail: "The password does not open the repository.",
@@ -58,7 +58,7 @@ const failureOf = (restic: Restic, place: ResticPlace, ended: Ended): EngineFail
   const { code, verdict, message, is_opening } = ended
   const why = detailOf(place, ended)
   if (verdict === "refused" || isRefusal(message)) {
-    return new TrustAccessDenied({ detail: "The bucket refuses the keys." })
+    return new TrustAccessDenied({ detail: "The bucket rejects the keys." })
   }
   if (verdict !== undefined) {
     const detail = verdictDetail(restic, verdict)

@@ -19,7 +19,7 @@ const spared_chars_max = 300_000
 const why_chars_max = 200
 
 export const tooMany = failsBefore(`A plan has at most ${entries_max} entries.`)
-const tooManySpared = failsBefore("Too many new folders contain files that the backup left out.")
+const tooManySpared = failsBefore("Too many new folders contain files that the backup excluded.")
 
 interface ExactRestore {
   readonly folder: FolderRestore

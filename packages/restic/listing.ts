@@ -15,7 +15,7 @@ export const nothing_folder = ".almanac-empty-folder"
 /** Whether this is a complete snapshot id: restic also accepts prefixes and `latest`. */
 export const isWholeId = (id: string) => /^[0-9a-f]{64}$/.test(id)
 
-const noSnapshot = failsBefore("There is no such snapshot.")
+const noSnapshot = failsBefore("The snapshot does not exist.")
 const noPath = new NotFound({ detail: "The backup has nothing at this path." })
 
 /** The sub path with a leading slash; empty for the root. */

@@ -142,7 +142,7 @@ const stop = ({ child, ended }: Running) =>
     child.kill("SIGTERM")
     const end = yield* Effect.timeoutOption(Deferred.await(ended), stop_ms)
     if (end._tag === "Some") return
-    yield* Effect.logWarning(`restic did not stop within ${stop_ms} ms: killed`)
+    yield* Effect.logWarning(`restic did not stop within ${stop_ms} ms and was killed`)
     child.kill("SIGKILL")
     yield* Deferred.await(ended)
   })

@@ -26,7 +26,7 @@ export const realFolder = (path: string) =>
 export const restoreOf = Effect.fnUntraced(function* (folder: FolderRestore) {
   const { engine_snapshot_id } = folder
   const [root, path] = yield* Effect.all([realFolder(folder.path), subPathOf(folder)])
-  if (!isWholeId(engine_snapshot_id)) return yield* failsBefore("There is no such snapshot.")
+  if (!isWholeId(engine_snapshot_id)) return yield* failsBefore("The snapshot does not exist.")
   const missing: Array<string> = []
   const names = path.split("/").slice(1, -1)
   for (const parent of names.map((_, depth) => `/${names.slice(0, depth + 1).join("/")}`)) {

@@ -22,7 +22,7 @@ const program = new URL("./reader-thread.ts", import.meta.url)
 /** The thread starts with the first query and stops with the scope. */
 export const reader = Effect.gen(function* () {
   const thread = yield* Effect.acquireRelease(
-    Effect.sync(() => threadCall<ReadQuery, Rows>({ name: "The querying thread", program })),
+    Effect.sync(() => threadCall<ReadQuery, Rows>({ name: "The query thread", program })),
     ({ end }) => Effect.promise(end),
   )
   const connection = (file: () => FileRead): DatabaseConnection => ({

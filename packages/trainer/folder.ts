@@ -119,7 +119,7 @@ export const splitPictures = (
 /** Reads the classes and files of a folder. Throws one line if it is not a data set. */
 export const readDataSet = async (folder: string): Promise<DataSet> => {
   const found = await stat(folder).catch(() => undefined)
-  if (found?.isDirectory() !== true) throw new Error(`there is no folder ${folder}`)
+  if (found?.isDirectory() !== true) throw new Error(`the folder ${folder} does not exist`)
   const at = await descend(folder, depth_max)
   const names = await foldersIn(at)
   const training_name = training_names.find((name) => names.includes(name))

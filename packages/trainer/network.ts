@@ -90,7 +90,7 @@ export const logitsOf = (
 ): Core.Tensor2D => {
   const at = (index: number) => {
     const weight = weights[index]
-    if (weight === undefined) throw new Error(`there is no weight ${index}`)
+    if (weight === undefined) throw new Error(`the weight ${index} does not exist`)
     return weight
   }
   let activations = images

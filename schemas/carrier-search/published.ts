@@ -15,7 +15,7 @@ const described = (description: string) => ({ description })
 export const published = {
   carrier_search_completed: {
     aggregate: "search",
-    subject: "the range, `<start>-<end>`,",
+    subject: "the range, `<start>-<end>`",
     when: "A search ended: it succeeded, failed, or was abandoned.",
     data: Schema.Struct({
       node_id: Schema.String.annotateKey(described("ID of the node that ran the search.")),

@@ -96,8 +96,8 @@ describe("a process with a permanent defect", () => {
   it.effect("logs the first defect, then fewer, with their count", () =>
     Effect.gen(function* () {
       const { said } = yield* hour
-      assert.include(said[0], "test-broken begins again.")
-      assert.include(said[1], "test-broken begins again (2 times in a row).")
+      assert.include(said[0], "test-broken failed and restarts.")
+      assert.include(said[1], "test-broken failed and restarts (2 times in a row).")
       assert.include(said.at(-1), "(256 times in a row)")
       assert.equal(said.length, 9)
     }).pipe(Effect.provide(app)),

@@ -237,7 +237,7 @@ describe("the spooler", () => {
         yield* addAll(spool, 2)
         yield* TestClock.adjust("5 seconds")
         assert.lengthOf(yield* events, 0)
-        assert.deepEqual(lines, ["The spool of carrier-search.search.node-1 waits: down"])
+        assert.deepEqual(lines, ["The spool of carrier-search.search.node-1 is waiting: down"])
         reachable = true
         yield* TestClock.adjust("1 seconds")
         assert.deepEqual(yield* numbers, [1, 2])
@@ -293,7 +293,7 @@ describe("the spooler", () => {
         yield* TestClock.adjust("1 seconds")
         assert.deepEqual(yield* numbers, [1])
         assert.deepEqual(
-          lines.map((line) => line.replace(/^.* waits: /, "")),
+          lines.map((line) => line.replace(/^.* is waiting: /, "")),
           ["unreadable", "Error: broken"],
         )
         yield* Fiber.interrupt(fiber)

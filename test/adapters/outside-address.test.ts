@@ -109,7 +109,7 @@ describe("a name", () => {
     const resolve = rebinding(["8.8.8.8", "127.0.0.1"], ["10.0.0.1", "1.1.1.1"], ["127.0.0.1"])
     assert.deepEqual(await looked(resolve, true), [{ address: "8.8.8.8", family: 4 }])
     assert.equal(await looked(resolve, false), "1.1.1.1")
-    const why = "name.example has no address that may be reached"
+    const why = "name.example has no permitted address"
     assert.equal(await looked(resolve, true), why)
     assert.equal(await looked(rebinding([]), true), why)
   })

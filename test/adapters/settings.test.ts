@@ -289,7 +289,7 @@ describe("an unknown name stops the start with a line that suggests the right on
   refuses(
     "in a variable",
     { env: { ALMANAC_API__BIND_PROT: "1" } },
-    "ALMANAC_API__BIND_PROT is no setting; did you mean ALMANAC_API__BIND_PORT?",
+    "ALMANAC_API__BIND_PROT is not a setting; did you mean ALMANAC_API__BIND_PORT?",
   )
   refuses(
     "in a variable with one underscore too few",
@@ -343,7 +343,7 @@ describe("a secret", () => {
   refuses(
     "is refused in a flag's table",
     { set: [`auth.tokens=[{"name":"a","token":"${hidden}"}]`] },
-    "auth.tokens is secret",
+    "auth.tokens is a secret",
   )
   refuses("is not repeated from a flag without a name", { set: [hidden] }, "section.name=value")
   refuses("is not repeated from an unknown name", { set: [`cluster.secrte=${hidden}`] }, "secrte")
@@ -352,7 +352,7 @@ describe("a secret", () => {
     {
       env: { ALMANAC_CLUSTER__SECRET: hidden, ALMANAC_CLUSTER__SECRET_FILE: secret_file },
     },
-    "cluster.secret and cluster.secret_file exclude each other",
+    "cluster.secret and cluster.secret_file cannot both be set",
   )
   refuses("file that is missing is named", { set: ["cluster.secret_file=/no"] }, "cannot read /no")
   refuses("file that is empty is refused", { set: [`cluster.secret_file=${file("\n")}`] }, "empty")

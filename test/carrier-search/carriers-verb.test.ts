@@ -176,7 +176,7 @@ describe("carriers import", () => {
     const file = given("l.csv", legacy)
     const { code, stderr } = await carriers("import", file)
     expect(code).toBe(1)
-    expect(stderr).toMatch(/another import into this mirror is under way/)
+    expect(stderr).toMatch(/another import into this mirror is running; retry when it has finished/)
     other.close()
     expect((await carriers("import", file)).code).toBe(0)
   })
@@ -221,6 +221,6 @@ describe("carriers status", () => {
   it("ends with 1 where there is no mirror", async () => {
     const { code, stderr } = await carriers("status")
     expect(code).toBe(1)
-    expect(stderr).toMatch(/there is no mirror yet; fill it with `almanac carriers import`/)
+    expect(stderr).toMatch(/no mirror exists yet; fill it with `almanac carriers import`/)
   })
 })

@@ -174,9 +174,9 @@ describe("a row that cannot be used", () => {
   const good = "MC77,5,A,N,N,X"
   const good_motus = "MC77,5,Motor Carrier of Property,Active,X"
   for (const [problem, row] of [
-    ["not as many cells as its header has, or quotes that do not match", "MC78,5,A,N"],
-    ["not as many cells as its header has, or quotes that do not match", "MC78,5,A,N,N,X,Y"],
-    ["not as many cells as its header has, or quotes that do not match", 'MC78,5,A,N,N,"X"Y'],
+    ["a different number of cells than the header, or unbalanced quotes", "MC78,5,A,N"],
+    ["a different number of cells than the header, or unbalanced quotes", "MC78,5,A,N,N,X,Y"],
+    ["a different number of cells than the header, or unbalanced quotes", 'MC78,5,A,N,N,"X"Y'],
     ["no docket number", ",5,A,N,N,X"],
     ["no docket number", "78,5,A,N,N,X"],
     ["no docket number", "MC,5,A,N,N,X"],
@@ -270,13 +270,13 @@ describe("a header", () => {
     [
       "misses columns of legacy",
       "docket_number,dot_number,common_stat,contract_stat\nMC1,1,A,N\n",
-      "f.csv is neither FMCSA's legacy file nor that of Motus; " +
+      "f.csv is neither FMCSA's legacy file nor a Motus file; " +
         "the nearest is legacy: legal_name, broker_stat are missing",
     ],
     [
       "misses a column of Motus",
       `${motus_head.replace("op_auth_status", "status")}\nMC1,1,A,N,X\n`,
-      "f.csv is neither FMCSA's legacy file nor that of Motus; " +
+      "f.csv is neither FMCSA's legacy file nor a Motus file; " +
         "the nearest is motus: op_auth_status are missing",
     ],
     ["is missing", "", "f.csv is empty"],

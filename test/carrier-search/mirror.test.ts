@@ -212,8 +212,8 @@ describe("a mirror that cannot be searched", () => {
     expect((await registry.source()).detail).toBeNull()
   }
 
-  it("is missing", async () => {
-    await unhealthy(/^there is no mirror yet; fill it with `almanac carriers import`$/)
+  it("is not there", async () => {
+    await unhealthy(/^no mirror exists yet; fill it with `almanac carriers import`$/)
   })
 
   it("is a text", async () => {
@@ -223,18 +223,18 @@ describe("a mirror that cannot be searched", () => {
 
   it("is empty", async () => {
     writeFileSync(path, "")
-    await unhealthy(/^the mirror's file is no mirror of carriers; fill it with/)
+    await unhealthy(/^the mirror's file is not a carrier mirror; fill it with/)
   })
 
   it("is SQLite's file of something else", async () => {
     new Sqlite(path).exec("create table carrier (key integer primary key)").close()
-    await unhealthy(/^the mirror's file is no mirror of carriers; fill it with/)
+    await unhealthy(/^the mirror's file is not a carrier mirror; fill it with/)
   })
 
   it("is of another version", async () => {
     await fill("X")
     new Sqlite(path).exec("pragma user_version = 99").close()
-    await unhealthy(/^the mirror is of another version of almanac; fill it with/)
+    await unhealthy(/^the mirror was made by another version of Almanac; fill it with/)
   })
 
   it("is cut off", async () => {
@@ -285,7 +285,7 @@ describe("the thread of a mirror", () => {
     )
     await fill("X")
     const { failure, pieces } = await start({ thread: { program } })
-    expect((await failure(range)).reason).toBe("the mirror's thread ended")
+    expect((await failure(range)).reason).toBe("the mirror thread ended")
     expect(existsSync(once)).toBe(true)
     expect(await text(pieces(range))).toMatch(/X 2/)
   })
@@ -294,15 +294,13 @@ describe("the thread of a mirror", () => {
     const program = programOf('parentPort.on("message", () => { throw new Error("no") })')
     const { failure } = await start({ thread: { program } })
     const failures = await Promise.all([failure(range), failure(range)])
-    expect(failures.map(({ reason }) => reason)).toEqual(
-      Array(2).fill("the mirror's thread failed"),
-    )
+    expect(failures.map(({ reason }) => reason)).toEqual(Array(2).fill("the mirror thread failed"))
   })
 
   it("that says nothing is given up", async () => {
     const program = programOf('parentPort.on("message", () => undefined)')
     const { failure } = await start({ thread: { program, response_ms_max: 50 } })
-    expect((await failure(range)).reason).toBe("the mirror's thread did not respond within 50 ms")
+    expect((await failure(range)).reason).toBe("the mirror thread did not respond within 50 ms")
   })
 })
 

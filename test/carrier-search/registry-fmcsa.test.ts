@@ -182,7 +182,7 @@ const conversing = () => {
       const fake = yield* registryFake({ instead })
       assert.strictEqual((yield* asked(fake, searched(few))).found, 0)
       const failed = yield* asked(fake, refused(few), hasty)
-      assert.match(failed.reason, /^timeout, no answer from FMCSA within 0.5 s/)
+      assert.match(failed.reason, /^timeout, no response from FMCSA within 0.5 s/)
     }),
   )
 

@@ -135,8 +135,8 @@ export const typesSection = (all: ReadonlyArray<readonly [string, PublishedTypes
           return `- \`${field}\` (${typeOf(shape)}${absent}): ${described(shape)}`
         })
         const bus = `events.${service}.${aggregate}.${type}`
-        const where = `it is \`${bus}\`, with ${subject} as its subject.`
-        return [`#### ${type}`, "", when, `On the bus ${where}`, "", ...fields, ""].join("\n")
+        const where = `\`${bus}\`; the event's \`subject\` is ${subject}.`
+        return [`#### ${type}`, "", when, `NATS subject: ${where}`, "", ...fields, ""].join("\n")
       })
       return [`### ${service}`, "", ...sections].join("\n")
     })

@@ -73,7 +73,7 @@ describe("what is not HTTP is answered once, in an envelope, and the connection 
     expect(JSON.parse(body)).toEqual({
       code: "svc.validation_error",
       title: "Validation error",
-      detail: "This is not HTTP.",
+      detail: "The request is not HTTP.",
       category: "tenant_action_required",
     })
   })
@@ -88,7 +88,7 @@ describe("what is not HTTP is answered once, in an envelope, and the connection 
     expect(statuses(head)).toEqual(["HTTP/1.1 400"])
     expect(head).toMatch(/x-request-id: [\da-f-]{36}/i)
     expect(head).toMatch(/connection: close/i)
-    expect(text).toContain("The request has no Host header, which HTTP/1.1 asks for.")
+    expect(text).toContain("The request has no Host header, which HTTP/1.1 requires.")
     expect(JSON.parse(text)).toMatchObject(body)
   })
 
@@ -113,7 +113,7 @@ describe("what is not HTTP is answered once, in an envelope, and the connection 
   })
 
   const long = `X: ${"x".repeat(20_000)}\r\n\r\n`
-  const too_long = "The headers are larger than 16384 bytes in all."
+  const too_long = "The headers exceed 16384 bytes in total."
   for (const [path, body] of [
     ["/v1/blobs/item/00", { code: "INVALID_ARGUMENT", detail: too_long }],
     ["/api/search?q=a", { error: too_long }],

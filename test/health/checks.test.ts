@@ -48,7 +48,7 @@ describe("checks", () => {
         "fail fails: The log is offline.",
         "fail dies: a defect",
         "fail throws at once: at once",
-        "fail hangs: It does not answer within 20 s.",
+        "fail hangs: It does not respond within 20 s.",
         "ok last: well",
       ])
     }),

@@ -132,7 +132,7 @@ describe("the metrics of share protection", () => {
       }
       const { value, is_covered } = yield* Fiber.join(asked)
       assert.isTrue(is_covered)
-=>       // The first scrape already has the metrics of the shares in the read model.
+      // The first scrape already has the metrics of the shares in the read model.
       assert.deepEqual([value("shares_protected"), value("shares_unprotected")], [1, 0])
       assert.strictEqual(value("shares_without_backup"), 0)
       assert.strictEqual(value("shares_restore_test_failed"), 0)
@@ -141,7 +141,7 @@ describe("the metrics of share protection", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("leave out the coverage if the share service fails", () => =>
+  it.effect("leave out the coverage if the share service fails", () =>
     Effect.gen(function* () {
       const away = Stream.fail(new BackendUnavailable({ detail: "Manila is offline." }))
       const { value, is_covered } = yield* told(away)

@@ -42,7 +42,7 @@ describe("almanac plant doctor", () => {
     const verb = ["plant", "doctor", at("leaf.h5"), at("c.json")]
     const { code, stdout, stderr } = await runVerb(newFolder(), verb)
     expect(code).toBe(1)
-    expect(stdout).toMatch(/^bad +The class file has 2 classes, and the network has 4 outputs\.$/m)
+    expect(stdout).toMatch(/^bad +The class file has 2 classes, but the network has 4 outputs\.$/m)
     expect(stderr).toBe("almanac: the model cannot be served\n")
   })
 

@@ -95,7 +95,7 @@ describe("a thread that ends by itself", () => {
           const image = Uint8Array.from([...pngs.red, deadly])
           const failure = yield* failureOf(predictor.predict(image))
           expect(failure).toBeInstanceOf(InferenceFailed)
-          expect(failure.detail).toMatch(/^The thread that had it ended: /)
+          expect(failure.detail).toMatch(/^The thread that processed it exited: /)
           const after = yield* Effect.forEach(names, (colour) => predictor.predict(png(colour)))
           expect(after.map(({ probabilities }) => likeliest(probabilities))).toEqual(names)
         }),
@@ -231,7 +231,7 @@ describe("an explanation", () => {
         const named = yield* predictor.explain(yield* spotted, 1)
         expect(Buffer.compare(named, yield* predictor.explain(yield* spotted))).toBe(0)
         expect(yield* failureOf(predictor.explain(yield* spotted, 3))).toEqual(
-          new InferenceFailed({ detail: "There is no class 3." }),
+          new InferenceFailed({ detail: "The class 3 does not exist." }),
         )
         expect(yield* failureOf(predictor.explain(Buffer.from("none")))).toBeInstanceOf(WrongType)
       }),

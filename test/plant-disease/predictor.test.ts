@@ -176,7 +176,7 @@ describe("a prediction is refused", () => {
       const image = () => Uint8Array.from([...pngs.red, ...new Uint8Array(2000 - pngs.red.length)])
       const failure = yield* refusal(image(), { image_bytes_max: 1999 })
       expect(failure).toBeInstanceOf(TooLarge)
-      expect(failure.detail).toBe("It has 2000 bytes; at most 1999 are taken.")
+      expect(failure.detail).toBe("It has 2000 bytes; the maximum is 1999.")
       yield* predicting((predictor) => predictor.predict(image()), {
         settings: { image_bytes_max: 2000 },
       })
@@ -185,7 +185,7 @@ describe("a prediction is refused", () => {
   it.live("as too large by its pixels", () =>
     Effect.map(refusal(png("red"), { image_pixels_max: 2399 }), (failure) =>
       expect(failure).toEqual(
-        new TooLarge({ detail: "It has 60 by 40 pixels; at most 2399 are taken." }),
+        new TooLarge({ detail: "It has 60 by 40 pixels; the maximum is 2399." }),
       ),
     ),
   )

@@ -26,7 +26,7 @@ describe("almanac plant train", () => {
   it("says in one line what is wrong with a folder", async () => {
     const out = join(newFolder(), "model")
     const { code, stderr } = await train("/nowhere/leaves", "--out", out)
-    expect([code, stderr]).toEqual([1, "almanac: there is no folder /nowhere/leaves\n"])
+    expect([code, stderr]).toEqual([1, "almanac: the folder /nowhere/leaves does not exist\n"])
   })
 
   it("says in one line of which class no image can be read, and writes nothing", async () => {

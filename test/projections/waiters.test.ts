@@ -56,7 +56,7 @@ describe("waiters for a position", () => {
       assert.isUndefined(late.pollUnsafe())
       yield* TestClock.adjust("251 millis")
       const { detail } = yield* Effect.flip(Fiber.join(late))
-      assert.equal(detail, "The test's read model is behind 2.")
+      assert.equal(detail, "The test's read model has not reached position 2.")
       assert.isUndefined(later.pollUnsafe())
       reach(2)
       assert.deepEqual(gone, ["later"])

@@ -372,7 +372,7 @@ describe("a node of another release", () => {
 
   it("is named by the node that is incompatible with it", async () => {
     const address = await startOther()
-    const known = `${address} speaks versions 8 to 9 of the link between nodes, this node`
+    const known = `${address} speaks versions 8 to 9 of the node protocol, this node`
     const told = await apartFrom(address)
     assert.ok(told?.startsWith(known), told)
   })

@@ -260,7 +260,7 @@ describe("the context of a share's policy", () => {
     const start = StartShareBackup.make({ backup_id: other_backup_id, policy_id, tick: at })
     assert.include(detail([defined], DefinePolicy.make(policy)), `already: ${policy_id}.`)
     assert.include(detail([defined, of_policy], start), `Backup ${backup_id} of the share`)
-    assert.include(detail([defined, skipped(at)], start), `ticks up to ${at} are taken`)
+    assert.include(detail([defined, skipped(at)], start), `ticks up to ${at} are already handled`)
     assert.include(detail(states["it is not enabled"], start), "not enabled")
     const end = DeletePolicy.make({ policy_id, project_id })
     assert.include(detail([defined, of_policy], end), `Backup ${backup_id} of the policy`)

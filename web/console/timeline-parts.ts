@@ -73,7 +73,7 @@ export const filterForm = (filters: TimelineFilters): HTMLElement => {
     choice("service", "Service", services, of("service")),
     textField("type", "Type", of("type"), "JobFailed"),
     textField("subject", "Subject", of("subject"), "an id"),
-    textField("actor", "Actor", of("actor"), "development:admin"),
+    textField("actor", "Actor", of("actor"), "token:admin"),
     textField("request_id", "Request id", of("request_id")),
     textField("from", "From (UTC)", of("from"), "2026-11-20 14:00"),
     textField("to", "To (UTC)", of("to"), "2026-11-21"),

@@ -76,7 +76,7 @@ const makeRoom = (state: MemoryState, options: MemoryEngineOptions) => {
     if (state.counts().used_bytes + reserved_bytes + bytes <= capacity_bytes) return undefined
     return {
       _tag: "BlobCapacityExceeded",
-      detail: `The store holds at most ${capacity_bytes} bytes.`,
+      detail: `The store has a maximum of ${capacity_bytes} bytes.`,
     }
   }
   const begin = () => {

@@ -97,7 +97,7 @@ const versionsOver = (
         return peerFailure("UNAUTHENTICATED", detail)
       }
       versionWith(response)
-      return unavailable(`${address} runs a release without a common protocol version`)
+      return unavailable(`${address} runs a release that shares no protocol version with this node`)
     },
     /**
      * The link over an upgraded connection; undefined, with the connection closed, if no version is

@@ -67,7 +67,7 @@ export const readChallenge = (header: string | undefined) => {
 const unauthenticated = {
   code: "UNAUTHENTICATED",
   message: "unauthenticated",
-  detail: "This path is for the nodes of this cluster.",
+  detail: "This path is only for nodes of this cluster.",
 }
 
 const refusal = (of = unauthenticated) => JSON.stringify({ ...of, request_id: v7() })

@@ -53,6 +53,6 @@ const textOf = ({ oldest, newest }: LinkVersions) =>
 export const versionMismatch = (node: string, theirs: LinkVersions, ours: LinkVersions) => {
   const outdated = theirs.newest < ours.oldest ? node : "this node"
   const [our_text, their_text] = [textOf(ours), textOf(theirs)]
-  const difference = `${node} speaks ${their_text} of the link between nodes, this node ${our_text}`
+  const difference = `${node} supports ${their_text} of the node protocol, this node ${our_text}`
   return `${difference}: ${outdated} needs a newer release`
 }

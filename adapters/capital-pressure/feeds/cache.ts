@@ -79,7 +79,7 @@ export const storeResponses = (
 export const forgetResponses = (folder: string, id: string): Effect.Effect<void, FeedFailed> =>
   removeFile(fileOf(folder, id)).pipe(
     Effect.mapError(({ code }) =>
-      feedFailed(fileOf(folder, id), `cannot be removed (${code})`, "Remove it and ingest again."),
+      feedFailed(fileOf(folder, id), `cannot be removed (${code})`, "Delete it and ingest again."),
     ),
     // The folder does not exist before the first download.
     Effect.andThen(Effect.ignore(Effect.tryPromise(() => syncFolder(folder)))),

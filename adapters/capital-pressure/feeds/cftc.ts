@@ -67,7 +67,7 @@ const netPositions = (
   reports: ReadonlyArray<typeof Report.Type>,
   today: number,
 ): Result.Result<Series, string> => {
-  if (reports.length >= rows_max) return Result.fail(`answered ${rows_max} rows or more`)
+  if (reports.length >= rows_max) return Result.fail(`returned ${rows_max} or more rows`)
   const by_day = new Map<number, number>()
   for (const report of reports) {
     const [date = "", time] = report.report_date_as_yyyy_mm_dd.split("T")
@@ -82,9 +82,9 @@ const netPositions = (
     const long = Number(report.asset_mgr_positions_long)
     const short = Number(report.asset_mgr_positions_short)
     if (open === 0 || long > open || short > open) {
-      return Result.fail(`tells positions for ${date} that exceed the open interest`)
+      return Result.fail(`has positions for ${date} that exceed the open interest`)
     }
-    if (by_day.has(day)) return Result.fail(`tells ${date} twice`)
+    if (by_day.has(day)) return Result.fail(`has ${date} twice`)
     by_day.set(day, ((long - short) / open) * 100)
   }
   return checkJumps(ordered(by_day))
@@ -96,6 +96,6 @@ const checkJumps = (series: Series): Result.Result<Series, string> => {
     n > 0 && Math.abs(value - (values[n - 1] ?? value)) > jump_points_max
   const jumps = values.reduce((found, value, n) => found + (is_jump(value, n) ? 1 : 0), 0)
   return jumps > 1
-    ? Result.fail(`tells ${jumps} weeks that change by more than ${jump_points_max} points`)
+    ? Result.fail(`has ${jumps} weeks that change by more than ${jump_points_max} points`)
     : Result.succeed(series)
 }

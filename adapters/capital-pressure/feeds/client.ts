@@ -130,8 +130,8 @@ export const feedClient = Effect.fnUntraced(function* (options: ClientOptions) {
 })
 
 const unverified_notice =
-  "The CFTC is asked without verifying its certificate, and its rows are checked instead; " +
-  "capital.cftc_tls_verify = true verifies it."
+  "The CFTC's certificate is not verified, and its rows are checked instead; " +
+  "set capital.cftc_tls_verify = true to verify it."
 
 const scopedAgent = (make: () => Agent) =>
   Effect.acquireRelease(Effect.sync(make), (agent) => Effect.promise(() => agent.destroy()))

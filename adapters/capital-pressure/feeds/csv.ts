@@ -18,9 +18,9 @@ export const cellsOf = (
   const indices = columns.map((column) => header.findIndex((name) => column.test(name)))
   if (indices.includes(-1)) {
     const listed = header.slice(0, listed_columns_max).map(quoted).join(", ")
-    return Result.fail(`has other columns than it had: ${listed}`)
+    return Result.fail(`has changed its columns: ${listed}`)
   }
-  if (lines.length > rows_max) return Result.fail(`answered more than ${rows_max} rows`)
+  if (lines.length > rows_max) return Result.fail(`returned more than ${rows_max} rows`)
   const rows: Array<ReadonlyArray<string>> = []
   for (const [n, line] of lines.entries()) {
     if (n === 0 || line.trim() === "") continue

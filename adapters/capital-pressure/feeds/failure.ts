@@ -32,20 +32,23 @@ export const statusFailure = (
 ): RequestFailure => {
   const wait = after_ms === undefined ? {} : { after_ms }
   if (status === 429) {
-    return { ...temporary("answered 429, too many requests"), is_rejection: true, ...wait }
+    return { ...temporary("returned status 429, too many requests"), is_rejection: true, ...wait }
   }
-  if (status >= 500) return { ...temporary(`answered ${status}`), ...wait }
+  if (status >= 500) return { ...temporary(`returned status ${status}`), ...wait }
   if (secret && [400, 401, 403].includes(status)) {
-    return permanent(`answered ${status}, so it may not know the key`, `Check ${secret.setting}.`)
+    return permanent(
+      `returned status ${status}; the key may be invalid`,
+      `Check ${secret.setting}.`,
+    )
   }
   if (status === 401 || status === 403) {
     return {
-      ...permanent(`answered ${status}, so it refuses us`, advice.refused),
+      ...permanent(`returned status ${status}: it rejects our requests`, advice.refused),
       is_rejection: true,
     }
   }
-  if (status === 404 || status === 410) return permanent(`answered ${status}`, advice.moved)
-  return permanent(`answered ${status}`, advice.form)
+  if (status === 404 || status === 410) return permanent(`returned status ${status}`, advice.moved)
+  return permanent(`returned status ${status}`, advice.form)
 }
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOSTNAME_MISMATCH|UNTRUSTED/
@@ -55,7 +58,7 @@ export const connectionFailure = (code: string): RequestFailure => {
   switch (code) {
     case "TOO_LARGE":
     case "UND_ERR_RES_EXCEEDED_MAX_SIZE":
-      return permanent("answered more bytes than a feed has", advice.form)
+      return permanent("returned more bytes than a feed can have", advice.form)
     case "BAD_ENCODING":
       return permanent("sent an encoding that was not requested", advice.form)
     case "ENOTFOUND":
@@ -64,7 +67,7 @@ export const connectionFailure = (code: string): RequestFailure => {
     case "ETIMEDOUT":
     case "UND_ERR_HEADERS_TIMEOUT":
     case "UND_ERR_BODY_TIMEOUT":
-      return temporary("did not answer in time")
+      return temporary("did not respond in time")
     case "ERR_OTHER_HOST":
       return permanent(
         "is requested from one host only, because its certificate is not verified",
@@ -74,14 +77,14 @@ export const connectionFailure = (code: string): RequestFailure => {
   if (certificate.test(code)) {
     return permanent(`has a certificate that cannot be verified (${code})`, advice.clock)
   }
-  if (code.startsWith("Z_")) return temporary(`answered data that cannot be unpacked (${code})`)
-  return temporary(`cannot be reached, or broke off (${code})`, advice.network)
+  if (code.startsWith("Z_")) return temporary(`returned data that cannot be decompressed (${code})`)
+  return temporary(`cannot be reached, or closed the connection (${code})`, advice.network)
 }
 
 /** A redirect to another host; `hostname` is "" for a redirect loop. */
 export const redirectFailure = (hostname: string): RequestFailure =>
   hostname === ""
-    ? permanent("redirects without end", advice.moved)
+    ? permanent("redirects too often", advice.moved)
     : permanent(
         `redirects to another host (${hostname.slice(0, hostname_chars_max)})`,
         advice.moved,
@@ -94,7 +97,7 @@ const minute_ms = 60_000
 export const pausedFailure = (pause_ms: number): RequestFailure => {
   const minutes = Math.ceil(pause_ms / minute_ms)
   return permanent(
-    "refused an earlier request, so no more are sent for now",
+    "rejected an earlier request, so no more are sent for now",
     `Try again in ${minutes} ${minutes === 1 ? "minute" : "minutes"}.`,
   )
 }

@@ -25,7 +25,7 @@ export const valueFile = Effect.fnUntraced(function* (
   const requested: Series = seriesSince(series, since)
   return requested.days.length > 0 || since !== undefined
     ? requested
-    : yield* feedFailed(join(folder, `${id}.csv`), "has no value at all", remedy)
+    : yield* feedFailed(join(folder, `${id}.csv`), "has no values", remedy)
 })
 
 /** The closes of `<TICKER>.csv`, with the columns `Date`, `Close` and optionally `Adj Close`. */

@@ -46,8 +46,8 @@ export const finraPart = (value: MarginValue): FeedPart => ({
       try: async () => readWorkbook(await boundedWorkbook(bytes)),
       catch: (error) =>
         isZipFailure(error) && error.reason === "too large"
-          ? `unpacks to more than ${bytes_max / 1024 / 1024} MB`
-          : "answered what is no workbook",
+          ? `decompresses to more than ${bytes_max / 1024 / 1024} MB`
+          : "returned a file that is not a workbook",
     }).pipe(Effect.catch(unreadable))
     for (const { data } of sheets) {
       const table = findTable(data)
@@ -106,7 +106,7 @@ const margins = (
   value: MarginValue,
   today: number,
 ): Result.Result<Series, string> => {
-  if (rows.length > rows_max) return Result.fail(`answered more than ${rows_max} rows`)
+  if (rows.length > rows_max) return Result.fail(`returned more than ${rows_max} rows`)
   const found: Array<Row> = []
   for (const cells of rows) {
     const month = monthOf(cells[columns.month])
@@ -115,11 +115,11 @@ const margins = (
     const [debit, cash, margin] = [columns.debit, columns.cash, columns.margin].map((column) =>
       amountOf(cells[column]),
     )
-    if (debit === undefined || debit <= 0) return Result.fail(`tells no debit for ${month}`)
+    if (debit === undefined || debit <= 0) return Result.fail(`has no debit balance for ${month}`)
     if (value === "margin_debt") found.push({ date: endOf(month), value: String(debit) })
     else if (month >= cushion_first) {
       if (cash === undefined || margin === undefined) {
-        return Result.fail(`tells no free credit for ${month}`)
+        return Result.fail(`has no free credit balance for ${month}`)
       }
       found.push({ date: endOf(month), value: String(((cash + margin) / debit) * 100) })
     }

@@ -40,7 +40,7 @@ export const debtPart = (since: number | undefined): FeedPart => {
     read: (bytes, today) => {
       const series = Result.flatMap(jsonOf(Debt, bytes), ({ data, meta }) => {
         const total = meta["total-count"]
-        if (data.length !== total) return Result.fail(`answered ${data.length} of ${total} rows`)
+        if (data.length !== total) return Result.fail(`returned ${data.length} of ${total} rows`)
         const rows = data.map((row) => ({ date: row.record_date, value: row.debt_held_public_amt }))
         return seriesOf(rows, today)
       })

@@ -73,7 +73,7 @@ const jsonPart = (
         ({ count, observations }) =>
           count === observations.length
             ? seriesOf(observations, today)
-            : Result.fail(`answered ${observations.length} of ${count} observations`),
+            : Result.fail(`returned ${observations.length} of ${count} observations`),
       )
       return fromResult(series_result)
     },

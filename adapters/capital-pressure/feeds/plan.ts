@@ -79,11 +79,11 @@ export const fromResult = <A>(read: Result.Result<A, string>): Effect.Effect<A, 
 /** Remedies for a failed feed. */
 export const advice = {
   later: "The next ingest requests it again.",
-  form: "Its form may have changed: until almanac reads it, use ingest --source file:DIR.",
-  moved: "It may have moved: until almanac knows where, use ingest --source file:DIR.",
-  refused: "Set capital.contact to say who asks, or fetch it from another network.",
-  network: "Check that this machine reaches it; the next ingest requests it again.",
-  clock: "See to this machine's clock and certificate authorities: verification stays on.",
+  form: "Its format may have changed: until Almanac supports it, use ingest --source file:DIR.",
+  moved: "It may have moved: until Almanac supports its new address, use ingest --source file:DIR.",
+  refused: "Set capital.contact to identify yourself, or fetch it from another network.",
+  network: "Check that this machine can reach it; the next ingest requests it again.",
+  clock: "Check this machine's clock and CA certificates: verification cannot be turned off.",
 } as const
 
 /** The longest quotation of a publisher's text. */
@@ -105,13 +105,13 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 export const textOf = (bytes: Uint8Array): Result.Result<string, string> => {
   const text = Result.try({
     try: () => utf8.decode(bytes),
-    catch: () => "answered bytes that are no text",
+    catch: () => "returned bytes that are not text",
   })
   return Result.flatMap(text, (all) => {
     const start = all.trimStart()
-    if (start === "") return Result.fail("answered nothing")
+    if (start === "") return Result.fail("returned nothing")
     return start.startsWith("<")
-      ? Result.fail("answered a web page, not data")
+      ? Result.fail("returned a web page instead of data")
       : Result.succeed(all)
   })
 }
@@ -122,5 +122,5 @@ export const jsonOf = <A>(schema: Schema.Decoder<A>, bytes: Uint8Array): Result.
     const decoded = Schema.decodeUnknownOption(Schema.fromJsonString(schema))(text)
     return decoded._tag === "Some"
       ? Result.succeed(decoded.value)
-      : Result.fail("answered JSON of another form than it has")
+      : Result.fail("returned JSON in an unexpected format")
   })

@@ -23,7 +23,8 @@ export const unreadableResponse = ({ publisher }: FeedRequest, reason: string, n
 
 /** Advice if a provider fails. */
 export const prices_advice =
-  "Use another provider: capital.prices_source stooq with a key of your own, or csv with a folder."
+  "Use another provider: set capital.prices_source to stooq with your own key, or to csv with a " +
+  "folder."
 
 /** Fetches and parses prices. An empty result is a failure. */
 export const fetchPrices = (
@@ -33,7 +34,7 @@ export const fetchPrices = (
 ) =>
   Effect.flatMap(fetchBytes(download, request), (bytes) => {
     const prices = Result.flatMap(read(bytes), (found) =>
-      found.days.length === 0 ? Result.fail("tells no close") : Result.succeed(found),
+      found.days.length === 0 ? Result.fail("has no closing price") : Result.succeed(found),
     )
     return Result.isSuccess(prices)
       ? Effect.succeed(prices.success)

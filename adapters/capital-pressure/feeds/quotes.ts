@@ -27,7 +27,7 @@ export const pricesOf = (quotes: ReadonlyArray<Quote>): Result.Result<FetchedPri
     const last = unique.at(-1)
     if (last?.day !== quote.day) unique.push(quote)
     else if (last.close !== quote.close || last.adjusted !== quote.adjusted) {
-      return Result.fail(`tells two prices for ${date}`)
+      return Result.fail(`has two prices for ${date}`)
     }
   }
   return Result.succeed({

@@ -53,7 +53,7 @@ export const seriesOf = (
     if (day > today) return Result.fail(`has the date ${date}, which is in the future`)
     const previous = by_day.get(day)
     if (previous !== undefined && previous !== parsed) {
-      return Result.fail(`tells two values for ${date}`)
+      return Result.fail(`has two values for ${date}`)
     }
     by_day.set(day, parsed)
   }

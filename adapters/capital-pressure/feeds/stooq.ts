@@ -24,9 +24,9 @@ export const stooq =
     return fetchPrices(download, request, (bytes) =>
       Result.flatMap(textOf(bytes), (text) => {
         if (/^\s*get your apikey/i.test(text)) {
-          return Result.fail("does not know the key of capital.stooq_key")
+          return Result.fail("does not accept the key in capital.stooq_key")
         }
-        if (/^\s*exceeded/i.test(text)) return Result.fail("has no more requests for today")
+        if (/^\s*exceeded/i.test(text)) return Result.fail("allows no more requests today")
         const today = dayAt(now)
         return Result.map(parsePrices(text, today), (all) => pricesFrom(all, since))
       }),

@@ -58,10 +58,10 @@ export const yahoo =
       Result.flatMap(jsonOf(Chart, bytes), ({ chart }) => {
         const result = chart.result?.[0]
         if (!result || chart.error !== null)
-          return Result.fail("answered an error instead of prices")
+          return Result.fail("returned an error instead of prices")
         const { symbol, currency } = result.meta
-        if (symbol !== ticker) return Result.fail("answered another ticker")
-        if (currency !== "USD") return Result.fail("answered another currency than USD")
+        if (symbol !== ticker) return Result.fail("returned another ticker")
+        if (currency !== "USD") return Result.fail("returned a currency other than USD")
         return quotesOf(result, now)
       }),
     )
@@ -92,7 +92,7 @@ const quotesOf = (
   const close = indicators.quote[0]?.close ?? []
   const adjusted = indicators.adjclose?.[0]?.adjclose ?? close
   if (close.length !== times.length || adjusted.length !== times.length) {
-    return Result.fail("answered columns of unequal length")
+    return Result.fail("returned columns of unequal length")
   }
   const now_s = Math.floor(now / 1000)
   const dayOf = (time: number) => Math.floor((time + meta.gmtoffset) / s_of_day)

@@ -148,4 +148,4 @@ const tooLong = () => Object.assign(new Error("too long"), { code: "AnswerTooLon
 
 /** The failure of a listing with implausibly many pages. */
 export const endlessListing = () =>
-  new S3Failure({ kind: "odd", code: "", message: "lists without an end" })
+  new S3Failure({ kind: "odd", code: "", message: "returns an endless list" })

@@ -11,7 +11,7 @@ export class S3Failure extends Schema.TaggedError<S3Failure>()("S3Failure", {
   kind: Schema.Literals(["unreachable", "denied", "missing", "odd"]),
   /** S3's error code, for example `NoSuchBucket`; empty if unknown. */
   code: Schema.String,
-  /** A predicate without its subject, for example "refuses connections (ECONNREFUSED)". */
+  /** A predicate without its subject, for example "rejects connections (ECONNREFUSED)". */
   message: Schema.String,
 }) {}
 
@@ -30,8 +30,8 @@ export const s3Failure = (cause: unknown): S3Failure => {
   if (status >= 300 && status < 400) {
     return failure("odd", `redirects to another address, which is not followed (${summary})`)
   }
-  if (status < 300) return failure("odd", `gives an answer that is not S3's (${summary})`)
-  return failure("odd", `answers with an error (${summary})`)
+  if (status < 300) return failure("odd", `returned a response that is not from S3 (${summary})`)
+  return failure("odd", `returned an error (${summary})`)
 }
 
 /** Maps a failure for the port: access errors are the tenant's, all others the service's. */
@@ -60,14 +60,14 @@ const codeText = (value: unknown) =>
 
 const unreachable = (code: string) => {
   const known = messages[code] ?? (is_tls.test(code) ? "has a certificate that is not trusted" : "")
-  const message = known || "cannot be spoken with"
+  const message = known || "cannot be used"
   return new S3Failure({ kind: "unreachable", code, message: `${message} (${code || "no code"})` })
 }
 
-const no_name = "has a name that DNS does not know"
-const no_route = "is where no route leads"
-const broken = "ends the connection"
-const slow = "does not answer in time"
+const no_name = "has a name that cannot be resolved"
+const no_route = "has no route"
+const broken = "closes the connection"
+const slow = "does not respond in time"
 
 const messages: Readonly<Record<string, string>> = {
   ENOTFOUND: no_name,
@@ -79,10 +79,10 @@ const messages: Readonly<Record<string, string>> = {
   HPE_INVALID_CONSTANT: "does not speak HTTP",
   TimeoutError: slow,
   ETIMEDOUT: slow,
-  ECONNREFUSED: "refuses connections",
+  ECONNREFUSED: "rejects connections",
   [refused_address]: "has no public address, and none in targets.allowed_networks",
   EPROTO: "does not speak TLS",
-  AnswerTooLong: "gives an answer that is too long",
+  AnswerTooLong: "returned a response that is too long",
 }
 
 /** OpenSSL's and Node's codes for certificate errors. */

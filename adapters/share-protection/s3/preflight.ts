@@ -89,7 +89,7 @@ const writable = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
     withBucket(other, s3.bounds, (open) => roundTrip(open, other)),
   )
   if (Result.isSuccess(other_result)) {
-    const why = `the S3 service takes this bucket in the ${addressing_mode} style only.`
+    const why = `the S3 service accepts this bucket only with addressing_mode ${addressing_mode}.`
     return yield* failed("addressing_style", why)
   }
   const { message } = result.failure.code === no_subdomains ? other_result.failure : result.failure
@@ -107,7 +107,7 @@ const roundTrip = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
     return await Body?.transformToString()
   })
   yield* hide(s3, key)
-  if (read !== text) return yield* oddFailure("gives back something else than was written")
+  if (read !== text) return yield* oddFailure("returns other bytes than were written")
   // Fails if the bucket locks new objects; then the canary stays until a purge.
   if (version_id !== undefined) yield* Effect.ignore(remove(s3, { key, version_id }))
 })
@@ -149,16 +149,16 @@ const locking = Effect.fnUntraced(function* (s3: OpenBucket) {
     }),
   )
   if (version_id === undefined) {
-    return yield* failed("object_lock", "what is written gets no version.")
+    return yield* failed("object_lock", "new objects get no version.")
   }
   const lock = yield* asCheck("object_lock", lockOf(s3, key, version_id))
   const rejection = yield* Effect.flip(remove(s3, { key, version_id })).pipe(
-    Effect.mapError(() => failed("object_lock", "a locked object could be removed.")),
+    Effect.mapError(() => failed("object_lock", "a locked object could be deleted.")),
   )
   if (rejection.kind !== "denied") return yield* asCheck("object_lock", Effect.fail(rejection))
   // S3 rounds a lock's end to seconds.
   if (lock.until === null || lock.until < until - 1000) {
-    return yield* failed("object_lock", "a locked object does not say so.")
+    return yield* failed("object_lock", "a locked object does not report its lock.")
   }
   yield* Effect.ignore(hide(s3, key))
 })

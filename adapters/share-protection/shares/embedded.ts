@@ -97,7 +97,7 @@ const sharesIn = (options: EmbeddedSharesOptions): Shares["Service"] => ({
     const key = { project_id, id: ShareId.make(job_id) }
     const is_finished = yield* Effect.promise(() => shareExists(options, key))
     const path = is_finished ? folderOf(options, key) : unfinishedOf(options, key)
-    yield* attempt("make a share", () => mkdir(path, { recursive: true, mode: folder_mode }))
+    yield* attempt("create a share", () => mkdir(path, { recursive: true, mode: folder_mode }))
     return { share: yield* shareOf(options, key, path), path }
   }),
   finish: Effect.fnUntraced(function* (share) {
@@ -180,12 +180,12 @@ const snapshot = Effect.fnUntraced(function* (
   if (yield* Effect.promise(() => isFolder(to))) return to
   const partial = partialOf(options, token)
   yield* remove(partial)
-  yield* attempt("make a snapshot", () =>
+  yield* attempt("create a snapshot", () =>
     mkdir(join(options.root, snapshots_folder), { recursive: true, mode: folder_mode }),
   )
   yield* Effect.mapError(copyFolder(from, partial), copyFailure).pipe(
     Effect.onError(() => Effect.ignore(remove(partial))),
   )
-  yield* attempt("make a snapshot", () => rename(partial, to))
+  yield* attempt("create a snapshot", () => rename(partial, to))
   return to
 })

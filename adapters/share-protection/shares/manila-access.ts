@@ -84,6 +84,6 @@ const ensureRule = Effect.fnUntraced(function* (
   if (response.status >= 400 && response.status !== 400) return yield* refusal(response)
   const rule = yield* poll(ruleOf(manila, paths), isSettled, deadlineOf(manila))
   if (rule?.state === "active") return rule
-  const detail = `Manila did not let ${manila.settings.access_to} in (manila.access_to).`
+  const detail = `Manila did not grant access to ${manila.settings.access_to} (manila.access_to).`
   return yield* new NetworkStrategyPrecondition({ detail })
 })

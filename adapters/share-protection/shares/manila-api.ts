@@ -107,7 +107,7 @@ export const decodeIfFound = Effect.fnUntraced(function* <A>(
 /** Manila uses 413 for an exceeded quota. */
 export const refusal = (response: CloudResponse) =>
   response.status === 413
-    ? new BackendUnavailable({ detail: "Manila refuses it: a quota is used up." })
+    ? new BackendUnavailable({ detail: "Manila rejects the request: a quota is exceeded." })
     : unexpected(manila, response)
 
 /** Pauses between two polls of a status: creating a share takes from 0.2 s to minutes. */
@@ -127,6 +127,8 @@ export const poll = Effect.fnUntraced(function* <A, E>(
   })
   if (is_done(seen)) return seen
   return yield* new BackendUnavailable({
-    detail: `Manila took longer than ${deadline_s} s to make or remove what a job needs.`,
+    detail:
+      `Manila took longer than ${deadline_s} s to create or delete a share or snapshot for a ` +
+      `job.`,
   })
 })

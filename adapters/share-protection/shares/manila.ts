@@ -127,7 +127,7 @@ const isJobId = Schema.is(JobId)
 
 const no_snapshot = Effect.fail(
   new SnapshotStrategyPrecondition({
-    detail: "The share has no snapshots that can be read, and a snapshot was asked for.",
+    detail: "The share has no readable snapshots, but a snapshot was requested.",
   }),
 )
 
@@ -227,7 +227,9 @@ const waitUntilAvailable = Effect.fnUntraced(function* <A extends { readonly sta
   const isDone = (seen: A | undefined) => seen === undefined || !pending_statuses.test(seen.status)
   const settled = yield* poll(read, isDone, settings.deadline_seconds)
   if (settled?.status === "available") return settled
-  const detail = `Manila could not make what a job needs: it is ${settled?.status ?? "gone"}.`
+  const detail =
+    `Manila could not create a share or snapshot for a job: its status is ` +
+    `${settled?.status ?? "deleted"}.`
   return yield* new BackendUnavailable({ detail })
 })
 
@@ -340,7 +342,7 @@ const newShare = Effect.fnUntraced(function* (
 
 const foreign_trust = Effect.fail(
   new NetworkStrategyPrecondition({
-    detail: "A new share is made by a trust of its own project, and the target's is of another.",
+    detail: "A new share needs a trust of its own project, but the target's trust is from another.",
   }),
 )
 

@@ -44,7 +44,7 @@ const storedKey = Effect.fnUntraced(function* (data_dir: string) {
   if (Option.isNone(stored)) return undefined
   const text = stored.value.trim()
   if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, "hex")
-  return yield* new WebhookKeyDamaged({ message: `${path} is damaged: put its copy back.` })
+  return yield* new WebhookKeyDamaged({ message: `${path} is damaged: restore it from a backup.` })
 })
 
 /** Creates `webhook-key` at the first start. */
@@ -69,8 +69,10 @@ export const webhookSecrets = ({ webhooks, data, cluster }: Settings) =>
       const stored = yield* storedKey(data.dir)
       const shared = sharedKey(cluster.secret, "webhook")
       if (stored !== undefined && shared !== undefined) {
-        const notice = `Webhooks are signed with ${keyPath(data.dir)}, of this folder alone.`
-        yield* Effect.logWarning(`${notice} Set webhooks.key where other processes sign too.`)
+        const notice =
+          `Webhooks are signed with ${keyPath(data.dir)}, which exists only in this data ` +
+          `folder.`
+        yield* Effect.logWarning(`${notice} If other processes also sign, set webhooks.key.`)
       }
       return secretsWith(stored ?? shared ?? (yield* createKey(data.dir)))
     }),

@@ -73,12 +73,12 @@ const codeOf = (error: unknown) => {
 /** Describes a failure, without any content of the receiver's response except its status. */
 const failureOutcome = (error: unknown): Outcome => ({
   is_delivered: false,
-  detail: `No answer: ${codeOf(error)}.`.slice(0, detail_chars_max),
+  detail: `No response: ${codeOf(error)}.`.slice(0, detail_chars_max),
 })
 
 const outcomeOf = (status: number, retry_after: string | undefined, now_ms: number): Outcome => {
   if (status >= 200 && status < 300) {
-    return { is_delivered: true, status, detail: `It answered ${status}.` }
+    return { is_delivered: true, status, detail: `It returned status ${status}.` }
   }
   const is_redirect = status >= 300 && status < 400
   const note = is_redirect ? ", and redirects are not followed" : ""
@@ -86,7 +86,7 @@ const outcomeOf = (status: number, retry_after: string | undefined, now_ms: numb
   return {
     is_delivered: false,
     status,
-    detail: `It answered ${status}${note}.`,
+    detail: `It returned status ${status}${note}.`,
     ...(delay_ms === undefined ? {} : { retry_after_ms: delay_ms }),
   }
 }
@@ -116,7 +116,7 @@ const messageOf = (
 
 const unknown_key: Outcome = {
   is_delivered: false,
-  detail: "The key of its secret is not this server's any more: rotate the secret.",
+  detail: "The key of its secret is no longer this server's key: rotate the secret.",
 }
 
 /** The sender for these settings; `resolve` replaces the system's name resolution. */
@@ -146,7 +146,7 @@ export const webhookSenderHttp = ({ webhooks }: Pick<Settings, "webhooks">, reso
 
       const refusal = (text: string) => {
         const url = new URL(text)
-        if (url.protocol !== "https:" && !allow_http) return "an https URL is needed"
+        if (url.protocol !== "https:" && !allow_http) return "an https URL is required"
         return isRefusedHost(isAllowed, url.hostname)
           ? "its address is loopback, private, link-local or reserved"
           : undefined

@@ -102,7 +102,7 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
   const jsm = yield* Effect.tryPromise({
     // The next request checks whether JetStream is available.
     try: () => jetstreamManager(connection, { checkAPI: false }),
-    catch: (cause) => unreachable(options, `JetStream does not answer: ${causeText(cause)}`),
+    catch: (cause) => unreachable(options, `JetStream does not respond: ${causeText(cause)}`),
   })
   const account = yield* Effect.tryPromise({
     try: () => jsm.getAccountInfo(),
@@ -117,7 +117,7 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
       while: (cause) => isLate(cause) || isLeaderless(cause),
     }),
     Effect.mapError((cause) =>
-      unreachable(options, `JetStream does not answer: ${causeText(cause)}`),
+      unreachable(options, `JetStream does not respond: ${causeText(cause)}`),
     ),
   )
   // Servers before 2.11 do not send it at all.
@@ -234,20 +234,23 @@ const abandon = (connection: Connection) => {
 const logStatus = (status: Status) => {
   const { type } = status
   if (type === "disconnect") return Effect.logWarning(`connection to ${status.server} lost`)
-  if (type === "reconnect") return Effect.logInfo(`connected to ${status.server} again`)
-  if (type === "error") return Effect.logError(`NATS refused: ${status.error.message}`)
+  if (type === "reconnect") return Effect.logInfo(`reconnected to ${status.server}`)
+  if (type === "error") return Effect.logError(`NATS error: ${status.error.message}`)
   if (type === "slowConsumer") {
-    return Effect.logWarning(`${status.pending} messages wait for a slow reader of ours`)
+    return Effect.logWarning(
+      `${status.pending} messages are waiting for a slow consumer in this process`,
+    )
   }
   return Effect.logDebug(`NATS connection: ${type}`)
 }
 
 const unreachable = ({ servers }: BusOptions, why: string) =>
-  new NatsUnreachable({ message: `No use of NATS at ${servers.join(", ")}: ${why}` })
+  new NatsUnreachable({ message: `cannot use NATS at ${servers.join(", ")}: ${why}` })
 
 const tooOld = (version: string, level: number) =>
   new NatsTooOld({
     message:
-      `nats-server ${version} has JetStream API level ${level}, ${api_level_min} is needed: ` +
+      `nats-server ${version} has JetStream API level ${level}, but ${api_level_min} is ` +
+      "required: " +
       "install nats-server 2.15 or later.",
   })

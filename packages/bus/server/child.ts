@@ -67,7 +67,7 @@ export const natsChild = Effect.fnUntraced(function* (options: NatsChildOptions,
     stop(running, Deferred.await(ended)),
   )
   const dead = Effect.flatMap(Deferred.await(ended), (reason) =>
-    Effect.fail(failed(`nats-server ended (${reason}) before it was ready`, lines)),
+    Effect.fail(failed(`nats-server exited (${reason}) before it was ready`, lines)),
   )
   return {
     pid: child.pid,
@@ -112,7 +112,9 @@ const stop = (child: ChildProcess, ended: Effect.Effect<string>) =>
     const wait_ms = yield* (yield* StopDeadline).rest(stop_ms)
     const reason = yield* Effect.timeoutOption(ended, wait_ms)
     if (reason._tag === "Some") return
-    yield* Effect.logWarning(`nats-server did not stop within ${Math.round(wait_ms)} ms: killed`)
+    yield* Effect.logWarning(
+      `nats-server did not stop within ${Math.round(wait_ms)} ms and was killed`,
+    )
     child.kill("SIGKILL")
     yield* ended
   })

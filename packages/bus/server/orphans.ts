@@ -37,7 +37,7 @@ export const endOrphans = Effect.fnUntraced(function* (config_path: string) {
     const orphans = yield* serversOf(config_path)
     if (orphans.length === 0) return
     const names = orphans.join(", ")
-    yield* Effect.logWarning(`ending nats-server ${names} of an earlier run by ${signal}`)
+    yield* Effect.logWarning(`stopping nats-server ${names} of an earlier run with ${signal}`)
     yield* Effect.forEach(orphans, (pid) => send(pid, signal))
     yield* serversOf(config_path).pipe(
       Effect.repeat({ until: (left) => left.length === 0, schedule: Schedule.spaced(poll_ms) }),
@@ -47,7 +47,9 @@ export const endOrphans = Effect.fnUntraced(function* (config_path: string) {
   const left = yield* serversOf(config_path)
   if (left.length === 0) return
   return yield* new NatsServerFailed({
-    message: `nats-server ${left.join(", ")} runs on this data folder and cannot be ended: end it.`,
+    message:
+      `nats-server ${left.join(", ")} uses this data folder and could not be stopped: stop ` +
+      `it.`,
   })
 })
 

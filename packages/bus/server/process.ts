@@ -163,12 +163,12 @@ const supervise = Effect.fnUntraced(function* (
       const cause = yield* Effect.catch(runOnce(port), ({ message }) => Effect.succeed(message))
       const was_stable = (yield* Clock.currentTimeMillis) - started > stable_ms
       wait_ms = was_stable ? restart_ms_min : Math.min(2 * wait_ms, restart_ms_max)
-      yield* Effect.logError(`nats-server ended (${cause}): started again in ${wait_ms} ms`)
+      yield* Effect.logError(`nats-server exited (${cause}): restarting in ${wait_ms} ms`)
     }
   })
   const supervised = Effect.gen(function* () {
     const reason = yield* runOnce(-1)
-    yield* Effect.logError(`nats-server ended (${reason}): started again in ${restart_ms_min} ms`)
+    yield* Effect.logError(`nats-server exited (${reason}): restarting in ${restart_ms_min} ms`)
     return yield* restartForever(yield* Deferred.await(first))
   })
   yield* Effect.forkScoped(Effect.catch(supervised, (error) => Deferred.fail(first, error)))

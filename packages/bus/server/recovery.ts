@@ -89,15 +89,15 @@ export const newRecovery = (folder: string, now: () => number): Recovery => {
       const found = yield* Deferred.await(failed)
       pause_ms = now() - began_ms > stable_ms ? pause_ms_min : Math.min(2 * pause_ms, pause_ms_max)
       yield* Effect.logError(
-        `nats-server could not write to ${folder} (${found}): no commit is taken until it is ` +
-          `started again, once ${free_bytes_min / 1024 ** 2} MB are free there.`,
+        `nats-server could not write to ${folder} (${found}): commits are rejected until it is ` +
+          `restarted, once ${free_bytes_min / 1024 ** 2} MB are free there.`,
       )
       yield* Effect.sleep(pause_ms)
       yield* freeBytes(folder).pipe(
         Effect.tap((free) => (free < free_bytes_min ? Effect.sleep(poll_ms) : Effect.void)),
         Effect.repeat({ until: (free) => free >= free_bytes_min }),
       )
-      return `a write failed: ${found}; there is room now`
+      return `a write failed: ${found}; the disk has room again`
     }),
   }
 }
@@ -125,5 +125,5 @@ export const unresponsive = Effect.fnUntraced(function* (
     yield* Effect.sleep(ping_ms)
     unanswered = (yield* isAlive(port, probe_ms_max)) ? 0 : unanswered + 1
   }
-  return `it did not answer for ${(unanswered_max * ping_ms) / 1000} s`
+  return `it did not respond for ${(unanswered_max * ping_ms) / 1000} s`
 })

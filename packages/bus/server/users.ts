@@ -44,9 +44,10 @@ export const busUsers = (
         const { name, public_key } = user
         const before = users.get(name)
         if (before?.public_key === public_key) return Effect.void
-        if (!is_public_key.test(public_key)) return refused("That is no public key of a user.")
+        if (!is_public_key.test(public_key))
+          return refused("The key is not the public key of a NATS user.")
         if (before === undefined && users.size >= users_max) {
-          return refused(`The bus has ${users_max} users and admits no more.`)
+          return refused(`The bus already has the maximum of ${users_max} users.`)
         }
         users.set(name, user)
         const undo = Effect.sync(() => {
@@ -57,7 +58,9 @@ export const busUsers = (
       }),
     dismiss: (name) =>
       Effect.suspend(() => (users.delete(name) ? applied : Effect.void)).pipe(
-        Effect.catch(({ message }) => Effect.logWarning(`A user of the bus remains: ${message}`)),
+        Effect.catch(({ message }) =>
+          Effect.logWarning(`A user of the bus could not be removed: ${message}`),
+        ),
       ),
   }
 }

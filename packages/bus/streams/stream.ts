@@ -179,9 +179,9 @@ const isEmpty = (value: unknown) => (isObject(value) ? Object.keys(value).length
 
 const mismatch = (stream: string, differences: StreamMismatch["differences"]) => {
   const details = differences.map(
-    ({ option, wanted, found }) => `${option} is ${display(found)}, wanted ${display(wanted)}`,
+    ({ option, wanted, found }) => `${option} is ${display(found)} instead of ${display(wanted)}`,
   )
-  const message = `The stream ${stream} is not as asked: ${details.join("; ")}`
+  const message = `The stream ${stream} has other settings: ${details.join("; ")}`
   return new StreamMismatch({ message, stream, differences })
 }
 
@@ -189,5 +189,5 @@ const display = (value: unknown) => (value === undefined ? "absent" : JSON.strin
 
 const failed = (stream: string, cause: unknown) => {
   const why = causeText(cause)
-  return new StreamFailed({ message: `The stream ${stream} cannot be made: ${why}`, stream })
+  return new StreamFailed({ message: `The stream ${stream} cannot be created: ${why}`, stream })
 }

@@ -364,7 +364,7 @@ const put = async (
     }
   }
   const detail =
-    "This put conflicted with another put or a deletion of the same bytes: put them again."
+    "This put conflicted with another put or a deletion of the same bytes: retry the put."
   throw faultError({ _tag: "BlobUnreachable", detail })
 }
 

@@ -119,7 +119,7 @@ const makeSource = (
     const length = shardOffset(end - 1) + plan.unitOf(end - 1) - offset
     const opened = await openShard(parts, holder, offset, length)
     bytes = opened.bytes
-    if (!isSameShard(holder, opened.copy)) throw new Error("the node has another copy by now")
+    if (!isSameShard(holder, opened.copy)) throw new Error("the node now has another copy")
     meta = opened.meta
     const take = unitsOf(bytes)
     for (let stripe = from; stripe < end && !is_closed; stripe++) {

@@ -224,7 +224,7 @@ export const openStores = (
       assertFailuresAllowed()
       const late = stores.filter((store) => outcomeOf(store) === undefined && !isReady(store))
       if (late.length === 0) return
-      const detail = `the node took nothing for ${stall_ms} ms`
+      const detail = `the node received nothing for ${stall_ms} ms`
       const cancel = parts.timing.after(stall_ms, () => {
         for (const store of late) abandon(store, peerFailure("DEADLINE_EXCEEDED", detail))
       })

@@ -265,7 +265,7 @@ const makeReport = ({ report, timing }: RepairOptions, tally: RepairTally) => {
     if (failed === 0 || (reported_at !== undefined && now - reported_at < report_ns)) return
     reported = tally.failures
     reported_at = now
-    report(`${failed} copies could not be made or moved yet; last failure: ${tally.cause}`)
+    report(`${failed} copies could not be created or moved yet; last failure: ${tally.cause}`)
   }
 }
 

@@ -59,7 +59,7 @@ const makeDelete =
     const is_lost = others.length > 0 && failed.length === others.length
     if (is_lost && members().is_leaving) {
       const detail =
-        "This node is leaving the cluster, and no other node could be reached: delete again."
+        "This node is leaving the cluster, and no other node could be reached: retry the deletion."
       throw faultError({ _tag: "BlobUnreachable", detail })
     }
   }

@@ -46,7 +46,7 @@ export const makeFailures = ({ timing, report, hint }: ClusterParts): Failures =
     const is_rate_limited =
       warned_at !== undefined && now >= warned_at && now - warned_at < warning_interval_ns
     if (last === undefined || is_rate_limited) return
-    const what = `${unreported} copies or deletions failed on other nodes and are made later`
+    const what = `${unreported} copies or deletions failed on other nodes and will be repaired`
     report(`${what}; the last on ${last.node_id}: ${last.detail}`)
     unreported = 0
     warned_at = now

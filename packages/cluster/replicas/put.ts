@@ -31,7 +31,7 @@ const refusals: ReadonlySet<string> = new Set(["FAILED_PRECONDITION", "ALREADY_E
 
 const is_leaving = "This node is leaving the cluster: put to another node."
 const too_few_shards = "Too few nodes with a shard of the blob responded."
-const content_gone = "The stored copy of these bytes was removed during the put: put them again."
+const content_gone = "The stored copy of these bytes was removed during the put: retry the put."
 
 const unreachable = (detail: string) => faultError({ _tag: "BlobUnreachable", detail })
 

@@ -10,10 +10,9 @@ import type { Handler } from "../handler.ts"
 import { intercept } from "../intercept.ts"
 import { sendErrorResponse } from "./error-response.ts"
 
-const no_host = "The request has no Host header, which HTTP/1.1 asks for."
+const no_host = "The request has no Host header, which HTTP/1.1 requires."
 const two_hosts = "The request has more than one Host header: send exactly one."
-const chunked_in_1_0 =
-  "HTTP/1.0 has no Transfer-Encoding: send a Content-Length, or speak HTTP/1.1."
+const chunked_in_1_0 = "HTTP/1.0 has no Transfer-Encoding: send a Content-Length, or use HTTP/1.1."
 
 /** `headers` has only the first of several Host headers; `rawHeaders` has all. */
 const hasTwoHosts = ({ rawHeaders }: IncomingMessage) => {

@@ -41,7 +41,7 @@ export const encode = (appends: ReadonlyArray<Append>): ReadonlyArray<Encoded> =
     throw new Error(`An append has 1 to ${append_commits_max} commits, not ${appends.length}.`)
   }
   if (new Set(appends.map(({ stream }) => stream)).size !== appends.length) {
-    throw new Error("The commits of an append go to different streams.")
+    throw new Error("The commits of an append belong to different streams.")
   }
   return appends.map(({ stream, expected, commit }) => ({
     stream: checked(stream),
@@ -62,13 +62,17 @@ export const checked = (stream: string) => {
 const encodeCommit = (stream: string, commit: Commit) => {
   const bytes = Buffer.from(JSON.stringify(commit))
   if (bytes.length > commit_bytes_max) {
-    throw new Error(`A commit of ${bytes.length} bytes for ${stream}: ${commit_bytes_max} at most.`)
+    throw new Error(
+      `A commit for ${stream} has ${bytes.length} bytes; the maximum is ${commit_bytes_max}.`,
+    )
   }
   // A snapshot is part of its commit, so only a large commit can contain a large snapshot.
   if (bytes.length <= snapshot_bytes_max) return bytes
   const snapshot = Buffer.byteLength(JSON.stringify(commit.snapshot))
   if (snapshot <= snapshot_bytes_max) return bytes
-  throw new Error(`A snapshot of ${snapshot} bytes for ${stream}: ${snapshot_bytes_max} at most.`)
+  throw new Error(
+    `A snapshot for ${stream} has ${snapshot} bytes; the maximum is ${snapshot_bytes_max}.`,
+  )
 }
 
 /** The first bytes of every commit that a release wrote: the version never changes. */
@@ -114,19 +118,19 @@ export const applyJudge = (entry: Entry, judge: Judge): Entry => {
 
 /** The commit, or the reason why the bytes are not one. */
 const commitOf = (stream: string, bytes: Uint8Array, judge: Judge): Commit | string => {
-  if (!isStream(stream)) return "its subject names no <service>.<aggregate>.<id>"
+  if (!isStream(stream)) return "its subject has no <service>.<aggregate>.<id>"
   if (bytes.length === 0) return "it is empty"
   if (bytes.length > commit_bytes_max) {
-    return `${bytes.length} bytes, where a commit has ${commit_bytes_max} at most`
+    return `it has ${bytes.length} bytes; the maximum of a commit is ${commit_bytes_max}`
   }
-  if (!isUtf8(bytes)) return "it is no UTF-8"
+  if (!isUtf8(bytes)) return "it is not UTF-8"
   const parsed = parsedOf(bytes)
-  if (parsed === undefined) return "it is no JSON"
+  if (parsed === undefined) return "it is not JSON"
   const fault = faultOf(parsed)
   if (fault !== undefined) return fault
   // Every release writes the version first, and no white space.
   if (!commit_prefix.equals(bytes.subarray(0, commit_prefix.length)) || bytes.includes(line_feed)) {
-    return "it is not written as a release writes JSON"
+    return "it is not in the JSON format of any release"
   }
   // Its fields have the shapes of a commit's, by the checks above.
   const commit = parsed as Commit
@@ -172,8 +176,8 @@ const checks = Object.entries(fields)
 
 /** Describes what is wrong with the shape of a commit; undefined if it is valid. */
 const faultOf = (commit: unknown) => {
-  if (!isObject(commit)) return "it is no JSON object"
+  if (!isObject(commit)) return "it is not a JSON object"
   if (commit.v !== 1) return "its version is not 1"
   const wrong = checks.find(([name, isValid]) => !isValid(commit[name]))
-  return wrong === undefined ? undefined : `its field ${wrong[0]} is missing or of another shape`
+  return wrong === undefined ? undefined : `its field ${wrong[0]} is missing or has the wrong type`
 }

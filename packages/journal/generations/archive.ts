@@ -166,7 +166,7 @@ const decodeIndex = Schema.decodeUnknownEffect(Schema.fromJsonString(ArchiveInde
 
 const unavailable = (folder: string, generation: number, why: string) =>
   new LogUnavailable({
-    detail: `Generation ${generation} of the log is not in ${folder}: ${why}. Put its files back.`,
+    detail: `Generation ${generation} of the log is not in ${folder}: ${why}. Restore its files.`,
   })
 
 /** The index of an archived generation; LogUnavailable if it is missing. */

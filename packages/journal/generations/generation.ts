@@ -73,7 +73,7 @@ export const generationConfig = ({ number, base, copies }: Generation) =>
  */
 export const endedMark = (name: string) => ({
   name,
-  description: "This log goes on in a later generation.",
+  description: "This log continues in a later generation.",
   subjects: [`${name}.ended`],
   metadata: { [ended_key]: "true" },
 })
@@ -83,7 +83,7 @@ export const positionOf = (base: number, sequence: number, headers: MsgHdrs | un
   if (sequence > base) return sequence
   const position = Number(headers?.get(position_header))
   if (Number.isSafeInteger(position) && position > 0) return position
-  throw new Error(`The copy at ${sequence} does not tell its position.`)
+  throw new Error(`The copy at ${sequence} has no position.`)
 }
 
 const generationOf = (name: string, { config }: StreamInfo): Generation | undefined => {
@@ -120,7 +120,7 @@ export const findGenerations = Effect.fnUntraced(function* (jsm: JetStreamManage
       new GenerationsUnknown({ message: `The log's streams cannot be listed: ${String(cause)}` }),
   })
   if (infos.some(({ config }) => config.metadata?.[restoring_key] !== undefined)) {
-    const message = "A restore of this log was begun and not finished: repeat restore-state."
+    const message = "A restore of this log was not finished: repeat restore-state."
     return yield* new GenerationsUnknown({ message })
   }
   const known = infos.flatMap((info) => {

@@ -103,7 +103,7 @@ const unusable = (path: string, cause: unknown) =>
   new MarkUnusable({
     message:
       `The log's high-water mark ${path} cannot be used: ${causeText(cause)}. Without it the log ` +
-      "is compared with the read models alone. Remove the file to begin a new one.",
+      "is compared with the read models only. Delete the file to start a new one.",
   })
 
 const isAbsent = (cause: unknown) =>

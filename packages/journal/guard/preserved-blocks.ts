@@ -85,9 +85,9 @@ export const preserveBlocks = async (store: string, name: string, preserved: str
     return undefined
   } catch (cause) {
     return (
-      `The log's blocks cannot be kept in ${preserved} while nats-server starts: ` +
+      `The log's blocks cannot be copied to ${preserved} while nats-server starts: ` +
       `${causeText(cause)}. ` +
-      "If the log is damaged, nats-server may remove what is left of it."
+      "If the log is damaged, nats-server may delete the rest of it."
     )
   }
 }

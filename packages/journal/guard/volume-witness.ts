@@ -64,7 +64,9 @@ export const keepVolumeWitness = Effect.fnUntraced(function* (stream: string, di
   }).pipe(
     Effect.timeoutOption(write_ms_max),
     Effect.catchCause((cause) =>
-      Effect.logDebug(`${volume_witness_file} is not written: ${causeText(Cause.squash(cause))}`),
+      Effect.logDebug(
+        `${volume_witness_file} could not be written: ${causeText(Cause.squash(cause))}`,
+      ),
     ),
   )
   yield* Effect.addFinalizer(() => keep)

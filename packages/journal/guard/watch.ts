@@ -73,7 +73,7 @@ export const newWatch = (
       if (is_known) return Effect.void
       findings.push(finding)
       return Effect.logError(
-        `The log is not whole: ${findingText(finding)}. It is read-only. ${remedy}`,
+        `The log is incomplete: ${findingText(finding)}. It is read-only. ${remedy}`,
       )
     })
   return {

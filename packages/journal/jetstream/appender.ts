@@ -44,7 +44,7 @@ export const appender = (options: AppenderOptions): Appender => {
     while (!queue.isEmpty()) {
       if (wasAbsent() || !link.isUp()) {
         await new Promise((resolve) => setTimeout(resolve, absent_pause_ms))
-        queue.expire("The log's server is out of reach.")
+        queue.expire("The log's server cannot be reached.")
       }
       if (!link.isUp()) continue
       queue.expire("The log's server is slow.")

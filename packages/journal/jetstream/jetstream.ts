@@ -99,7 +99,9 @@ const duplicate_window_ms = 1_000
 
 const missingStream = (stream: string) =>
   new LogUnavailable({
-    detail: `There is no ${stream} on this bus. Look at nats.url, or start the server on it first.`,
+    detail:
+      `The stream ${stream} does not exist on this bus. Check nats.url, or start the server ` +
+      `first.`,
   })
 
 /** The log over the connection of the bus; fails if the stream's configuration differs. */
@@ -239,9 +241,7 @@ const loadAndAppend = (
       if (last && positionOf(base, last.seq, last.header) === expected) {
         return Effect.succeed({ ...one, expected: last.seq })
       }
-      return Effect.fail(
-        new VersionConflict({ detail: `${stream} is not at ${expected} any more.` }),
-      )
+      return Effect.fail(new VersionConflict({ detail: `${stream} is no longer at ${expected}.` }))
     })
   }
 

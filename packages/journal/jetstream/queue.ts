@@ -38,7 +38,10 @@ export const commandQueue = (now: () => number) => {
     /** Rejects the command if the queue is full. */
     add: (command: Command) => {
       if (queue.length < queue_commands_max) queue.push(command)
-      else command.resolve(unavailable(`${queue_commands_max} commands wait already.`))
+      else
+        command.resolve(
+          unavailable(`The queue already has the maximum of ${queue_commands_max} commands.`),
+        )
     },
 
     /** Returns commands that were taken but not written to the front of the queue. */

@@ -70,7 +70,7 @@ const send = (
   } catch (cause) {
     return Promise.reject(cause)
   }
-  return Promise.reject(new Error("There is nothing to write."))
+  return Promise.reject(new Error("No commits to write."))
 }
 
 interface Ack {
@@ -85,7 +85,9 @@ interface Ack {
 const positionOf = (message: Reply): Result.Result<number, unknown> => {
   const { seq, error } = message.json<Ack>()
   if (error) return Result.fail(new JetStreamApiError(error))
-  return seq === undefined ? Result.fail(new Error("no answer of JetStream")) : Result.succeed(seq)
+  return seq === undefined
+    ? Result.fail(new Error("no response from JetStream"))
+    : Result.succeed(seq)
 }
 
 /** A batch takes consecutive positions; the server returns the last. */

@@ -162,7 +162,7 @@ export const readConfig = (configuration: unknown): Model => {
   const kind = textOf(config.class_name, "?")
   if (!model_classes.includes(kind)) {
     return reject(
-      `The model is of the class ${printable(kind)}, and only a Sequential or Functional one can ` +
+      `The model has the class ${printable(kind)}, but only Sequential and Functional models can ` +
         "be read: export ONNX and set plant.model to it.",
     )
   }

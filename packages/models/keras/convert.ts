@@ -71,8 +71,8 @@ const checkInput = (model: Model) => {
     const fits = sides.length === 3 && [side, side, 3].every((is, at) => (sides[at] ?? is) === is)
     if (!fits) {
       reject(
-        `The network takes tensors of ${sides.join(" x ")}, and images are served as ${side} x ` +
-          `${side} x 3: train it for these, or ${export_advice}.`,
+        `The network takes tensors of ${sides.join(" x ")}, but images are ${side} x ` +
+          `${side} x 3: train it for this size, or ${export_advice}.`,
       )
     }
     if (kind === "InputLayer") return
@@ -133,8 +133,8 @@ const network = (context: Context, model: Model, input: Value): Value => {
   const [to] = outputs
   if (from === undefined || to === undefined || inputs.length > 1 || outputs.length > 1) {
     return reject(
-      `The model ${name} has ${inputs.length} inputs and ${outputs.length} outputs, and one of ` +
-        "each is served.",
+      `The model ${name} has ${inputs.length} inputs and ${outputs.length} outputs; only models ` +
+        "with one of each are supported.",
     )
   }
   // The calls of a layer that is called once may be numbered from an earlier use of the model.
@@ -181,7 +181,7 @@ const asClasses = (graph: GraphBuilder, value: Value, type: string | undefined) 
     return reject(`The network ends in a tensor of [${value.shape.join(", ")}], not in classes.`)
   }
   if (classes > 1) return value
-  if (type !== "Sigmoid") return reject("The network has one output, and it is not a probability.")
+  if (type !== "Sigmoid") return reject("The network has one output, which is not a probability.")
   const first = graph.add("Sub", [graph.floats([1], [1]), value.name])
   return { name: graph.add("Concat", [first, value.name], { axis: 1 }), shape: [2] }
 }

@@ -16,12 +16,14 @@ type Port = InferenceSession.ValueMetadata
 const inputOf = (ports: ReadonlyArray<Port>): PreparedModel["input"] => {
   const [port] = ports
   if (port === undefined || ports.length > 1 || !port.isTensor) {
-    return reject(`The ONNX model has ${ports.length} inputs, and one image is served.`)
+    return reject(
+      `The ONNX model has ${ports.length} inputs; only models with one input are supported.`,
+    )
   }
   const [batch, ...dims] = port.shape
   const shape = `[${port.shape.join(", ")}]`
   if (port.type !== "float32") {
-    return reject(`The ONNX model takes ${port.type}, and float32 is served.`)
+    return reject(`The ONNX model takes ${port.type}; only float32 is supported.`)
   }
   const matches = (...wanted: ReadonlyArray<number>) =>
     dims.length === 3 &&
@@ -30,13 +32,15 @@ const inputOf = (ports: ReadonlyArray<Port>): PreparedModel["input"] => {
   const is_nhwc = matches(side, side, 3)
   if (!is_nhwc && !matches(3, side, side)) {
     return reject(
-      `The ONNX model takes a tensor of ${shape}, and what is served is [N, ${side}, ${side}, 3] ` +
-        `or [N, 3, ${side}, ${side}].`,
+      `The ONNX model takes a tensor of ${shape}; only [N, ${side}, ${side}, 3] ` +
+        `and [N, 3, ${side}, ${side}] are supported.`,
     )
   }
   const is_open = typeof batch !== "number" || batch < 1
   if (!is_open && batch !== 1) {
-    return reject(`The ONNX model takes ${batch} images at once: export it with an open batch.`)
+    return reject(
+      `The ONNX model has the fixed batch size ${batch}: export it with a dynamic batch size.`,
+    )
   }
   return {
     name: port.name,
@@ -110,7 +114,7 @@ const outputOf = (
   const classes = outputs[0]?.length ?? 0
   if (classes > 1) return { classes, activation, is_softmax: activation === "softmax" }
   if (activation !== "sigmoid") {
-    return reject("The ONNX model has one output, and it is not a probability.")
+    return reject("The ONNX model has one output, which is not a probability.")
   }
   return { classes: 2, activation: "softmax", is_softmax: true, is_single: true }
 }

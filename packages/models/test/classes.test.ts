@@ -49,9 +49,9 @@ describe("a class file", () => {
   })
 
   const broken: Readonly<Record<string, readonly [string, string]>> = {
-    "a gap": ['{"0":"a","2":"c"}', "has 2 classes, and none of the index 1"],
-    "a gap of names": ['{"a":0,"c":2}', "has 2 classes, and none of the index 1"],
-    "an index twice": ['{"a":0,"b":0}', "has two classes of the index 0"],
+    "a gap": ['{"0":"a","2":"c"}', "has 2 classes, but none with the index 1"],
+    "a gap of names": ['{"a":0,"c":2}', "has 2 classes, but none with the index 1"],
+    "an index twice": ['{"a":0,"b":0}', "has two classes with the index 0"],
     "a name twice": ['["a","b","a"]', 'has "a" twice'],
     "nothing in an object": ["{}", "is empty"],
     "nothing in a list": ["[]", "is empty"],
@@ -81,7 +81,7 @@ describe("a class file", () => {
   it("must have as many classes as the network has outputs", () => {
     expect(errorOf(() => checkClasses(two, 2))).toBe("accepted")
     expect(errorOf(() => checkClasses(two, 38))).toContain(
-      "has 2 classes, and the network has 38 outputs",
+      "has 2 classes, but the network has 38 outputs",
     )
   })
 })

@@ -76,7 +76,7 @@ describe("an .onnx with external data", () => {
     rmSync(join(folder, "leaf.onnx.data"))
     expect(await errorOf(folder)).toBe(
       `The model's weights in ${join(folder, "leaf.onnx.data")} cannot be used: ` +
-        "there is no such file.",
+        "the file does not exist.",
     )
   })
 

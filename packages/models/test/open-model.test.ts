@@ -98,7 +98,7 @@ describe("a Keras model", () => {
   it("with a different number of classes and outputs is rejected in one line", async () => {
     const folder = folderOf({ "a.h5": fixtureBytes("small.h5"), "class_indices.json": names(38) })
     expect(await errorOf(join(folder, "a.h5"))).toBe(
-      "The class file has 38 classes, and the network has 4 outputs.",
+      "The class file has 38 classes, but the network has 4 outputs.",
     )
   })
 })
@@ -112,7 +112,7 @@ describe("the demo model", () => {
       cache_dir: newPath("cache"),
     })
     expect((await run(Effect.flip(opening))).detail).toBe(
-      "plant.classes names the classes of your own network: set plant.model to it too.",
+      "plant.classes is only for your own network: also set plant.model.",
     )
   })
 })

@@ -120,14 +120,14 @@ const open = async (
   const [columns, rows] = [header.width, header.height]
   const size = `It has ${columns} by ${rows} pixels`
   if (columns * rows > pixels_max) {
-    return { problem: "size", detail: `${size}; at most ${pixels_max} are taken.` }
+    return { problem: "size", detail: `${size}; the maximum is ${pixels_max}.` }
   }
   if (Math.max(columns, rows) > image_side_max) {
-    return { problem: "size", detail: `${size}; a side has at most ${image_side_max}.` }
+    return { problem: "size", detail: `${size}; the maximum for a side is ${image_side_max}.` }
   }
   const scans = scansAllowed(columns * rows)
   if (type === "JPEG" && hasMoreScans(bytes, scans)) {
-    const detail = `It cannot be decoded: at most ${scans} scans are read at its size.`
+    const detail = `It cannot be decoded: at its size, at most ${scans} scans are allowed.`
     return { problem: "content", detail }
   }
   const image = read(pixels_max).timeout({ seconds: decode_s_max })

@@ -185,7 +185,7 @@ export const negative_kinds = {
 export const drawNegative = (kind: string, random: Random, side: number) => {
   const canvas = canvasOf(side)
   const paint = trained[kind] ?? held_back[kind]
-  if (paint === undefined) throw new Error(`there is no kind ${kind}`)
+  if (paint === undefined) throw new Error(`the kind ${kind} does not exist`)
   paint(canvas, random)
   return develop(canvas, random)
 }

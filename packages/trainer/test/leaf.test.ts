@@ -120,7 +120,7 @@ describe("a picture without a leaf", () => {
   })
 
   it("of an unknown kind is an error", () => {
-    expect(() => drawNegative("leaf", randomOf(1), side)).toThrow("there is no kind leaf")
+    expect(() => drawNegative("leaf", randomOf(1), side)).toThrow("the kind leaf")
   })
 
   it("has one of the requested kinds", () => {

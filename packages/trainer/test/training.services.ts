@@ -100,7 +100,7 @@ describe("a folder of classes", () => {
   it("is rejected in one line without two classes, or if it does not exist", async () => {
     const one = await writeNames(["only/1.jpg", "empty/read.txt"])
     expect(await refusal(readDataSet(one))).toMatch(/needs at least two folders/)
-    expect(await refusal(readDataSet(join(one, "no")))).toMatch(/there is no folder/)
+    expect(await refusal(readDataSet(join(one, "no")))).toMatch(/the folder/)
   })
 })
 
@@ -337,7 +337,7 @@ describe("a training", () => {
     for (const name of [dead, alive]) mkdirSync(join(folder, name))
     const absent = { ...wanted("next", 1), folder: join(folder, "absent") }
     const exit = await Effect.runPromiseExit(training(absent, () => undefined))
-    expect(Exit.isFailure(exit) && String(exit.cause)).toMatch(/there is no folder/)
+    expect(Exit.isFailure(exit) && String(exit.cause)).toMatch(/the folder/)
     expect(existsSync(join(folder, dead))).toBe(false)
     expect(existsSync(join(folder, alive))).toBe(true)
     expect(existsSync(join(folder, "next"))).toBe(false)

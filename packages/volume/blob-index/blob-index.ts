@@ -328,7 +328,7 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
     for (let position = 0; position < entries.byteLength; position += slot_bytes) {
       const packed = readEntry(entries, position, key)
       if (fileOf(packed[0]) === 0 || kinds[packed[0] & 3] === undefined) {
-        throw new RangeError("an index image has an entry without a place")
+        throw new RangeError("an index image has an entry without a position")
       }
       setKey(packed)
     }

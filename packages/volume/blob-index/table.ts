@@ -88,7 +88,7 @@ export const pack = ({ file, position, bytes, kind, is_large }: Place): Packed =
   const is_file = Number.isInteger(file) && file > 0 && file <= file_max
   const is_position = position % 8 === 0 && position >= 0 && position < position_bytes_end
   if (!is_file || !is_position || bytes >>> 0 !== bytes) {
-    throw new RangeError(`an index cannot hold the place ${file}:${position}+${bytes}`)
+    throw new RangeError(`an index cannot store the position ${file}:${position}+${bytes}`)
   }
   const header = ((file << 4) | (is_large ? 4 : 0) | kinds.indexOf(kind)) >>> 0
   return [header, position / 8, bytes]

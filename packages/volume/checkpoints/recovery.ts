@@ -161,7 +161,7 @@ export const recover = async (options: RecoveryOptions) => {
   const is_clean = facts !== undefined && facts.serial === clean_serial
   const volume_id = facts ? Buffer.from(facts.volume_id, "hex") : (found.volume_id ?? new_volume_id)
   if (found.volume_id && Buffer.compare(found.volume_id, volume_id) !== 0) {
-    throw new Error(`the files in ${dir} are not those of its checkpoint`)
+    throw new Error(`the files in ${dir} do not match its checkpoint`)
   }
   const generation = facts?.generation ?? 0
   const files = { disk, dir, volume_id, segment_bytes, generation, now, space }

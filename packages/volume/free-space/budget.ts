@@ -58,7 +58,7 @@ const makeBudget = ({ stored, used, capacity_bytes, space, reusable }: BudgetPar
   const capacityFault = (bytes: number, planned_bytes = 0): BlobFault | undefined => {
     const most = diskCapacity(capacity_bytes, space)
     if (used() + reserved_bytes + planned_bytes + bytes <= most) return undefined
-    return { _tag: "BlobCapacityExceeded", detail: `The store holds at most ${most} bytes.` }
+    return { _tag: "BlobCapacityExceeded", detail: `The store has a maximum of ${most} bytes.` }
   }
   const diskFault = (bytes: number) => {
     void space.refresh()

@@ -42,9 +42,9 @@ const inMebibytes = (bytes: number) => `${Math.max(0, Math.floor(bytes / mebibyt
 const faultOf = (free_bytes: number, floor_bytes: number): BlobFault => ({
   _tag: "BlobCapacityExceeded",
   detail:
-    `The disk has ${inMebibytes(free_bytes)} free, and ${inMebibytes(floor_bytes)} of them are ` +
+    `The disk has ${inMebibytes(free_bytes)} free, of which ${inMebibytes(floor_bytes)} are ` +
     "reserved for the log and the read models (blob.free_floor_bytes): free space on the disk, " +
-    "or delete blobs and run `almanac blobs compact` on the node to get their space back.",
+    "or delete blobs and run `almanac blobs compact` on the node to reclaim their space.",
 })
 
 /** A disk that is not monitored: only its own errors limit the volume. */

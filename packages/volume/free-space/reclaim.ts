@@ -180,7 +180,7 @@ const emptyExtents = async (parts: ReclaimParts, pace: Pace) => {
 }
 
 const facts_missing =
-  "Some space can be reclaimed only once the event log has all facts: see /readyz, then retry."
+  "Some space can be reclaimed only after the event log has all facts: check /readyz, then retry."
 
 /** Reclaims all space that is worth it. Returns the reason if some is left. */
 export const reclaim = async (parts: ReclaimParts, pace: Pace): Promise<string | undefined> => {

@@ -328,10 +328,10 @@ export const makeCommitQueue = (parts: CommitQueueParts): OpenCommitQueue => {
   const fail = (detail: string) => {
     if (failed !== undefined) return
     failed = detail
-    parts.report(`it is read-only until it is reopened. ${detail}`)
+    parts.report(`the store is read-only until it is reopened. ${detail}`)
   }
   const failBy = (cause: unknown) => {
-    fail(`A write could not be made durable: ${causeText(cause)}`)
+    fail(`A write could not be synced to disk: ${causeText(cause)}`)
     return readOnly()
   }
   const writer = parts.makeWriter(fail)

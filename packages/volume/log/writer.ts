@@ -60,7 +60,7 @@ const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
       full = undefined
     } catch (cause) {
       const fault = faultOf(cause)
-      if (!isFull(cause)) fail(`A log file could not be made: ${String(cause)}`)
+      if (!isFull(cause)) fail(`A log file could not be created: ${String(cause)}`)
       full = { fault, at: now() }
     }
   }
@@ -105,7 +105,7 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
       current = state.addFile(await segments.take("log", bytes))
       return undefined
     } catch (cause) {
-      if (!isFull(cause)) fail(`A log file could not be made: ${String(cause)}`)
+      if (!isFull(cause)) fail(`A log file could not be created: ${String(cause)}`)
       return faultOf(cause)
     }
   }
@@ -132,7 +132,7 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
   }
   /** Writes the records durably as one batch, for which `available` must have space. */
   const write = async (records: ReadonlyArray<BatchRecord>, first_cursor: number) => {
-    if (!current) throw new Error("there is no log file to write to")
+    if (!current) throw new Error("no log file to write to")
     const { segment, end: position } = current
     const { acknowledged } = state.counters
     const place = { segment, position, sequence: sequence + 1, previous_crc: crc }

@@ -59,7 +59,7 @@ export const makeChunkTable = (first_chunk = 0) => {
   const take = (bytes: number) => {
     const wanted = tableBytes(bytes)
     if (wanted > used && filled > 0) close()
-    if (wanted > used) throw new Error(`there are no CRCs for ${bytes} bytes`)
+    if (wanted > used) throw new Error(`no CRCs for ${bytes} bytes`)
     const taken = Buffer.from(table.subarray(0, wanted))
     table.copyWithin(0, wanted, used)
     used -= wanted

@@ -78,7 +78,8 @@ export const makeUpkeep = (parts: ScrubParts & ReclaimParts, options: UpkeepOpti
     const compacted = await compact(parts, pace, (detail) => {
       full ??= detail
     })
-    if (full !== undefined && !is_full) options.report(`Compaction has no room: ${full}`)
+    if (full !== undefined && !is_full)
+      options.report(`Compaction has not enough free space: ${full}`)
     is_full = full !== undefined
     return compacted
   }

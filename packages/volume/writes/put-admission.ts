@@ -39,7 +39,7 @@ export const admit = (offered: OfferedBlob, present: PresentBlob | undefined): A
   if (present.checksum !== offered.checksum) {
     return exists("Other bytes with the same 16-byte identifier are stored.")
   }
-  if (offered.if_none_match) return exists("The blob is stored already, and If-None-Match is *.")
+  if (offered.if_none_match) return exists("The blob already exists, and If-None-Match is *.")
   if (offered.policy === "REPLICATION_POLICY_UNSPECIFIED" || offered.policy === present.policy) {
     return { verdict: "keep" }
   }

@@ -32,7 +32,7 @@ export type CopyInParts = Pick<VolumeParts, "limits" | "commits" | "log" | "inde
   }
 
 const failed = (detail: string) => faultError({ _tag: "BlobStoreFailed", detail })
-const copy_gone = failed("The present copy was removed meanwhile.")
+const copy_gone = failed("The existing copy was removed in the meantime.")
 
 const putOf = (order: CopyOrder, bytes: number, at: bigint): PutOperation => ({
   kind: "put",

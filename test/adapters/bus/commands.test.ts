@@ -93,7 +93,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
       yield* hosting(() => () => Effect.never)
       const { send } = yield* sender({ response_ms: 60_000, total_ms: 200 })
       const failed = yield* Effect.flip(send(origin("a"), count("x", 1)))
-      assert.deepEqual(failed, new Unavailable({ detail: "No host answered in time." }))
+      assert.deepEqual(failed, new Unavailable({ detail: "No host responded in time." }))
     }),
   )
 
@@ -301,7 +301,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
       ]) {
         const asked = () => raw.request("command.test.counter.x", text, { timeout: 5000 })
         const answer = yield* Effect.promise(asked)
-        assert.deepEqual(answer.json(), { unavailable: "The host failed; its log says why." })
+        assert.deepEqual(answer.json(), { unavailable: "The host failed; see its log." })
       }
       assert.lengthOf(
         logged.filter((line) => line.includes("A command failed.")),

@@ -112,7 +112,7 @@ describe("a look at a machine", () => {
       }
       assert.deepEqual(told(10), ["ok disk: 10.7 GB free of 107.4 GB in /data"])
       assert.match(told(9)[0] ?? "", /^warn disk: 9\.7 GB free .* filling up/)
-      assert.match(told(0.5)[0] ?? "", /^fail disk: 0\.5 GB free .* make room/)
+      assert.match(told(0.5)[0] ?? "", /^fail disk: 0\.5 GB free .* free space/)
       assert.match(told(50, 16914836)[1] ?? "", /^warn disk: .* memory/)
       assert.match(told(50, 26985)[1] ?? "", /^warn disk: .* NFS/)
     }))
@@ -127,9 +127,9 @@ describe("a look at a machine", () => {
       assert.notInclude(complaints(yield* at(one, since)).join(), "tls")
       assert.include(complaints(yield* at(one, since + 80 * day_ms)), "warn tls")
       assert.include(complaints(yield* at(one, since + 101 * day_ms)), "fail tls")
-      assert.include(why(yield* at(one, since - day_ms), "tls"), "is not good before")
+      assert.include(why(yield* at(one, since - day_ms), "tls"), "is not valid before")
       const mixed = yield* at({ ...one, key: other.key }, since)
-      assert.include(why(mixed, "tls"), "is not the key of")
+      assert.include(why(mixed, "tls"), "is not the private key of")
       const absent = yield* at({ ...one, cert: join(dir, "absent") }, since)
       assert.include(why(absent, "tls"), "ENOENT")
     }).pipe(Effect.scoped))
@@ -205,7 +205,7 @@ describeNats("a look at a bus", (it) => {
       assert.include(why(missing, "log"), "Generation 1 of the log is not in")
       const stream = `${options.name}_2`
       yield* Effect.promise(() => jsm.streams.update(stream, { max_msgs: 1_000_000 }))
-      assert.include(why(yield* bus(calm), "log"), "is not as it must be: max_msgs")
+      assert.include(why(yield* bus(calm), "log"), "has wrong settings: max_msgs")
     }).pipe(Effect.scoped),
   )
 })

@@ -108,7 +108,7 @@ describe("a later start", () => {
       const data_dir = freshFolder()
       writeFileSync(join(data_dir, "shares"), "in the way")
       const { message } = yield* Effect.flip(start(data_dir))
-      expect(message).toContain(`cannot make a share in ${join(data_dir, "shares")}: ENOTDIR`)
+      expect(message).toContain(`cannot create a share in ${join(data_dir, "shares")}: ENOTDIR`)
     }),
   )
 })

@@ -71,7 +71,7 @@ describe("the service user's session", () => {
       expect([cloud.count("GET", "/v3/x"), cloud.count("POST", tokens)]).toEqual([2, 2])
       for (const token of ["own-2", "own-3"]) refused.add(token)
       const error = yield* Effect.flip(session.sendAsService(call))
-      expect(error.detail).toBe("Keystone answered 401.")
+      expect(error.detail).toBe("Keystone returned status 401.")
       expect([cloud.count("GET", "/v3/x"), cloud.count("POST", tokens)]).toEqual([4, 3])
     }),
   )
@@ -133,7 +133,7 @@ describe("the service user's session", () => {
       yield* Effect.repeat(Effect.yieldNow, { until: () => cloud.count("GET", "/v3/hang") > 0 })
       yield* TestClock.adjust("20 seconds")
       expect((yield* Fiber.join(waiting)).detail).toBe(
-        "Keystone cannot be reached: no answer within 20 s.",
+        "Keystone cannot be reached: no response within 20 s.",
       )
       assert.include((yield* Effect.flip(ask("/long"))).detail, "cannot be reached")
       expect((yield* ask("/away")).status).toBe(302)
@@ -147,7 +147,7 @@ describe("the service user's session", () => {
       expect(yield* session.endpoint("key-manager")).toBe(`${cloud.url}/barbican/v1`)
       expect(yield* session.endpoint("none", "key-manager")).toBe(`${cloud.url}/barbican/v1`)
       expect((yield* Effect.flip(session.endpoint("compute"))).detail).toBe(
-        "The catalogue has no public endpoint of type compute.",
+        "The service catalogue has no public endpoint of type compute.",
       )
       const catalog = [
         {

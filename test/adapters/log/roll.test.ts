@@ -49,7 +49,7 @@ describeNats("the old generation of the log", (it) => {
       ]
       for (const damage of damages) {
         damage()
-        assert.include(String(yield* Effect.flip(rollLog(options))), "is not whole")
+        assert.include(String(yield* Effect.flip(rollLog(options))), "is incomplete")
         assert.deepEqual(yield* leftover(options), [options.name])
       }
       writeFileSync(path, right)
@@ -88,7 +88,7 @@ describeNats("the old generation of the log", (it) => {
           yield* roll(options)
           yield* opened(options, whole)
           const failure = yield* Effect.flip(Effect.provide(Log, oldRelease(options)))
-          assert.include(failure.message, `The stream ${options.name} is not as asked`)
+          assert.include(failure.message, `The stream ${options.name} has other settings`)
           yield* opened(options, whole)
         }).pipe(Effect.scoped)
       }

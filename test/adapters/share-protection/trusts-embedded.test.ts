@@ -175,7 +175,7 @@ describe("the trust store", () => {
       const records = Array.from({ length: trusts_max }, (_, n) => record(`t${n}`, "p"))
       yield* store.update((kept) => ({ ...kept, trusts: records }))
       const { message } = yield* Effect.flip(issue)
-      expect(message).toBe("at most 10000 trusts are kept")
+      expect(message).toBe("the limit of 10000 trusts is reached")
       assert.isDefined(store.find("t9999"))
     }),
   )

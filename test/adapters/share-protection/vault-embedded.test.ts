@@ -169,9 +169,9 @@ describe("the embedded vault", () => {
       const key = readFileSync(path, "utf8")
       const refusal = () => Effect.map(Effect.flip(openVault(data_dir)), ({ message }) => message)
       writeFileSync(path, key.slice(1))
-      expect(yield* refusal()).toBe(`${path} is damaged: no secret opens without it`)
+      expect(yield* refusal()).toBe(`${path} is damaged: secrets cannot be decrypted without it`)
       rmSync(path)
-      expect(yield* refusal()).toBe(`${path} is missing: no secret opens without it`)
+      expect(yield* refusal()).toBe(`${path} is missing: secrets cannot be decrypted without it`)
       writeFileSync(path, key)
       yield* openVault(data_dir)
     }),

@@ -266,7 +266,7 @@ describe("a spool whose file cannot be used", () => {
             // The log accepted them, so there is space again.
             yield* spool.acknowledge(spooled[2]?.cursor ?? 0)
             yield* until(Effect.sync(() => lines.length === 2))
-            assert.match(lines[1] ?? "", /^Warn: The spool takes facts again\.$/)
+            assert.match(lines[1] ?? "", /^Warn: The spool file is writable again\.$/)
           }),
         )
         assert.deepEqual(yield* life(path, numbersIn), [4, 5])
@@ -303,7 +303,10 @@ describe("a spool whose file cannot be used", () => {
           Effect.fnUntraced(function* (spool) {
             yield* addAll(spool, 1, 2, 3)
             assert.lengthOf(lines, 1)
-            assert.match(lines[0] ?? "", /^Error: .* is full: facts are dropped from here on\.$/)
+            assert.match(
+              lines[0] ?? "",
+              /^Error: .* is full: new facts are dropped until it has room\.$/,
+            )
             yield* spool.acknowledge(1_000_000)
             assert.deepEqual(yield* numbersIn(spool), [])
             yield* addAll(spool, 4)
@@ -330,7 +333,7 @@ describe("a spool whose file cannot be used", () => {
         )
         assert.lengthOf(lines, 2)
         assert.match(lines[0] ?? "", /^Error: An invalid fact was dropped: /)
-        assert.match(lines[1] ?? "", /^Error: A fact of \d{5} characters is dropped/)
+        assert.match(lines[1] ?? "", /^Error: A fact of \d{5} characters was dropped/)
       }),
     ),
   )

@@ -199,7 +199,7 @@ describeNats("a backup of state", (it) => {
       const to = join(yield* newTarget, "file")
       writeFileSync(to, "", { mode: 0o644 })
       const refused = yield* Effect.flip(backedUp(world, to))
-      assert.equal(refused.message, `${to} is no folder: name another.`)
+      assert.equal(refused.message, `${to} is not a folder: choose another.`)
     }).pipe(Effect.scoped),
   )
 
@@ -301,7 +301,7 @@ describeNats("a restore of state", (it) => {
           assert.deepEqual(
             [...steps],
             [
-              "made the log's stream",
+              "created the log's stream",
               "wrote a file",
               "wrote commits",
               "wrote the log",

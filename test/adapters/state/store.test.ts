@@ -131,7 +131,7 @@ describe("the folder of a backup", () => {
     Effect.gen(function* () {
       const opening = openStateStore("/proc/almanac", { make: true })
       const { message } = yield* Effect.flip(opening)
-      assert.match(message, /^\/proc\/almanac cannot be made: .*ENOENT/)
+      assert.match(message, /^\/proc\/almanac cannot be created: .*ENOENT/)
     }).pipe(Effect.scoped),
   )
 

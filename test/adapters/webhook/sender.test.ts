@@ -165,7 +165,7 @@ describe("a try", () => {
       Effect.gen(function* () {
         const { outcome, got } = yield* tried(answer)
         assert.isFalse(outcome.is_delivered)
-        assert.equal(outcome.detail, "No answer: the deadline passed.")
+        assert.equal(outcome.detail, "No response: the deadline passed.")
         assert.lengthOf(got, 1)
       }),
     )
@@ -244,7 +244,7 @@ describe("where a try goes", () => {
       const outcome = yield* Effect.flatMap(WebhookSender, ({ send }) =>
         send(parcel(`http://hook.example:${port}/`)),
       ).pipe(Effect.provide(senderOf({ allow_http: true, timeout_seconds: 1 }, resolve)))
-      assert.equal(outcome.detail, "No answer: ERR_ADDRESS_REFUSED.")
+      assert.equal(outcome.detail, "No response: ERR_ADDRESS_REFUSED.")
       assert.isAbove(asked, 0)
       assert.lengthOf(got, 0)
     }).pipe(Effect.scoped),

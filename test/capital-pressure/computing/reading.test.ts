@@ -134,7 +134,7 @@ describe("a reading", () => {
     expect(at(days + 1)).toEqual([
       true,
       `${description} This value is ${days + 1} days old: ` +
-        "it counts nowhere until a newer one comes.",
+        "it is ignored until a newer one arrives.",
     ])
   })
 

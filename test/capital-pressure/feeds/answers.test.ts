@@ -88,7 +88,7 @@ describe("FINRA's workbook", () => {
       const coming = yield* book(margin_headings, ["2190-01", 1, 1, 1])
       yield* refusing("margin_debt", coming, /2190-01-31, which is in the future/)
       const none = yield* book(margin_headings)
-      yield* refusing("margin_debt", none, /no value at all/)
+      yield* refusing("margin_debt", none, /no values/)
     }),
   )
 
@@ -104,7 +104,7 @@ describe("FINRA's workbook", () => {
       const bomb = { name: "xl/worksheets/sheet1.xml", content: spaces }
       const bombs = archiveOf([bomb, { ...bomb, name: "xl/worksheets/sheet2.xml", over: 0 }])
       assert.isBelow(bombs.length, 100_000)
-      yield* refusing("margin_debt", bombs, /FINRA unpacks to more than 16 MB/)
+      yield* refusing("margin_debt", bombs, /FINRA decompresses to more than 16 MB/)
       yield* refusing("margin_debt", archiveOf([{ ...bomb, bytes: 10 }]), /no workbook/)
       const other = archiveOf([{ name: "xl/any.xml", content: Buffer.from("<a/>") }])
       yield* refusing("margin_debt", other, /no workbook/)
@@ -163,7 +163,7 @@ describe("the CFTC's rows", () => {
   it.live("are refused as anything else than rows", () =>
     Effect.gen(function* () {
       yield* refusing("cot_am_spx", '{"message":"error"}', /JSON of another form/)
-      yield* refusing("cot_am_spx", "[]", /no value at all/)
+      yield* refusing("cot_am_spx", "[]", /no values/)
     }),
   )
 })
@@ -173,10 +173,10 @@ describe("FiscalData's and Cboe's answers", () => {
     Effect.gen(function* () {
       const data = [{ record_date: "2024-01-02", debt_held_public_amt: "5" }]
       const pages = JSON.stringify({ data, meta: { "total-count": 2 } })
-      yield* refusing("treasury_supply", pages, /answered 1 of 2 rows/)
+      yield* refusing("treasury_supply", pages, /returned 1 of 2 rows/)
       yield* refusing("treasury_supply", '{"error":"x"}', /JSON of another form/)
       yield* refusing("treasury_supply", '{"data":[', /JSON of another form/)
-      yield* refusing("skew", "DATE,VVIX\n01/02/2024,1\n", /other columns.*DATE, VVIX/)
+      yield* refusing("skew", "DATE,VVIX\n01/02/2024,1\n", /changed its columns.*DATE, VVIX/)
       yield* refusing("skew", "DATE,SKEW\n2024/01/02,1\n", /"2024\/01\/02", which is not a date/)
     }),
   )

@@ -8,7 +8,7 @@ import { assertStorable, everyState } from "../../world/state-table.ts"
 const at = "2026-11-20T17:00:00.000Z"
 const later = "2026-11-21T17:00:00.000Z"
 const told = { observed: 3, revised: 1, newest: "2026-11-19" }
-const detail = "FRED answered 500."
+const detail = "FRED returned status 500."
 
 const ingested = FeedIngested.make({ at, ...told, demo: false })
 const generated = FeedIngested.make({ at, ...told, demo: true })

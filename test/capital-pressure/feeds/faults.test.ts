@@ -41,11 +41,11 @@ const status = (code: number, because: RegExp, asked: number): Fault => ({
 const hasty = { idle_ms: 60, attempt_ms: 150, pause_ms: 1, spacing_ms: 0 }
 
 const faults: ReadonlyArray<Fault> = [
-  status(403, /answered 403, so it refuses us\. Set capital\.contact/, 1),
-  status(404, /answered 404\. It may have moved/, 1),
-  status(429, /answered 429, too many requests\. The next ingest/, tries_max),
-  status(500, /answered 500\. The next ingest/, tries_max),
-  status(204, /answered 204/, 1),
+  status(403, /returned status 403: it rejects our requests\. Set capital\.contact/, 1),
+  status(404, /returned status 404\. It may have moved/, 1),
+  status(429, /returned status 429, too many requests\. The next ingest/, tries_max),
+  status(500, /returned status 500\. The next ingest/, tries_max),
+  status(204, /returned status 204/, 1),
   {
     name: "answers a web page with 200",
     answer: (response) => {
@@ -119,13 +119,13 @@ const faults: ReadonlyArray<Fault> = [
   {
     name: "sends us in circles",
     answer: (response) => response.writeHead(307, { location: "/again" }).end(),
-    because: /redirects without end/,
+    because: /redirects too often/,
     asked: 4,
   },
   {
     name: "never answers",
     answer: () => undefined,
-    because: /did not answer in time/,
+    because: /did not respond in time/,
     asked: tries_max,
     times: hasty,
   },
@@ -136,7 +136,7 @@ const faults: ReadonlyArray<Fault> = [
       const drip = setInterval(() => response.write("x"), 20)
       response.on("close", () => clearInterval(drip))
     },
-    because: /did not answer in time/,
+    because: /did not respond in time/,
     asked: tries_max,
     times: hasty,
   },
@@ -206,7 +206,7 @@ describe("a publisher that wants to be left alone", () => {
         response.writeHead(429, { "retry-after": "3600" }).end()
         return true
       }
-      yield* refused(fetch(metricOf("skew")), /answered 429/)
+      yield* refused(fetch(metricOf("skew")), /returned status 429/)
       assert.lengthOf(fake.asked, 1)
       yield* refused(fetch(metricOf("nfci")), /sent for now\. Try again in 60 minutes\.$/)
       assert.lengthOf(fake.asked, 1)

@@ -274,7 +274,7 @@ describe("a publisher that has nothing new", () => {
         response.writeHead(304).end()
         return true
       }
-      yield* refused(fetch(metricOf("nfci")), /FRED answered 304/)
+      yield* refused(fetch(metricOf("nfci")), /FRED returned status 304/)
     }),
   )
 })
@@ -337,7 +337,10 @@ describe("keys", () => {
         response.writeHead(400).end('{"error_code":400,"error_message":"api_key"}')
         return true
       }
-      yield* refused(fetch(metricOf("nfci")), /FRED API answered 400.*Check capital\.fred_key\.$/)
+      yield* refused(
+        fetch(metricOf("nfci")),
+        /FRED API returned status 400.*Check capital\.fred_key\.$/,
+      )
     }),
   )
 })

@@ -121,13 +121,13 @@ describe("an ingest", () => {
       told.tell.set("skew", { "2025-01-03": 140 })
       yield* ingests(told, { metrics: metricsOf("nfci", "skew") })
       const stored = yield* rows("select * from capital_observation where metric_id = 'nfci'")
-      told.tell.set("nfci", { fails: "FRED answered 500." })
+      told.tell.set("nfci", { fails: "FRED returned status 500." })
       told.tell.set("skew", { "2025-01-03": 140, "2025-01-06": 141 })
       const { feeds } = yield* ingests(told, { metrics: metricsOf("nfci", "skew") })
       assert.deepEqual(feeds[0], {
         feed: "nfci",
         outcome: "failed",
-        detail: "FRED answered 500.",
+        detail: "FRED returned status 500.",
       })
       assert.include(feeds[1], { outcome: "ingested", observed: 1 })
       assert.deepEqual(
@@ -135,7 +135,7 @@ describe("an ingest", () => {
         stored,
       )
       const [row] = yield* rows("select * from capital_feed where id = 'nfci'")
-      assert.deepInclude(row, { last_error: "FRED answered 500." })
+      assert.deepInclude(row, { last_error: "FRED returned status 500." })
       told.tell.set("nfci", "unchanged")
       yield* ingests(told, { metrics: metricsOf("nfci") })
       const [mended] = yield* rows("select last_error from capital_feed where id = 'nfci'")
@@ -147,13 +147,13 @@ describe("an ingest", () => {
     Effect.gen(function* () {
       const told = publishers()
       for (const ticker of tickers) told.tell.set(ticker, { "2025-01-03": 10 })
-      told.tell.set("CVS", { fails: "Yahoo answered 429." })
+      told.tell.set("CVS", { fails: "Yahoo returned status 429." })
       const { feeds } = yield* ingests(told, { prices: true })
       assert.deepEqual(feeds, [
         {
           feed: "prices",
           outcome: "failed",
-          detail: "1 of 10 tickers failed. Yahoo answered 429.",
+          detail: "1 of 10 tickers failed. Yahoo returned status 429.",
         },
       ])
       const [count] = yield* rows("select count(*) as n from capital_price")

@@ -90,7 +90,7 @@ describe("prices of Yahoo", () => {
   const wrong: ReadonlyArray<readonly [string, unknown, RegExp]> = [
     ["another ticker", chart("XLV", [[jan_2, 1, 1]]), /another ticker/],
     ["another currency", chart("UNH", [[jan_2, 1, 1]], { currency: "EUR" }), /than USD/],
-    ["no close", chart("UNH", [[jan_2, null, null]]), /tells no close/],
+    ["no close", chart("UNH", [[jan_2, null, null]]), /has no closing price/],
     ["a close of nothing", chart("UNH", [[jan_2, 0, 0]]), /no price for 2024-01-02/],
     ["a day to come", chart("UNH", [[jan_2 + 36_500 * day_s, 1, 1]]), /in the future/],
     ["a web page", "<html>Sign in</html>", /a web page/],
@@ -113,7 +113,7 @@ describe("prices of Yahoo", () => {
     Effect.gen(function* () {
       const { prices, fake } = yield* given()
       answering(fake, "Too Many Requests", 429)
-      yield* refused(prices("UNH"), /^UNH: Yahoo answered 429.*capital\.prices_source stooq/)
+      yield* refused(prices("UNH"), /^UNH: Yahoo returned status 429.*capital\.prices_source stooq/)
       const { length } = fake.asked
       yield* refused(
         prices("LLY"),
@@ -123,7 +123,7 @@ describe("prices of Yahoo", () => {
       const not_found = { chart: { result: null, error: { code: "Not Found" } } }
       const other = yield* given()
       answering(other.fake, not_found, 404)
-      yield* refused(other.prices("UNH"), /Yahoo answered 404/)
+      yield* refused(other.prices("UNH"), /Yahoo returned status 404/)
     }),
   )
 })
@@ -158,9 +158,9 @@ describe("prices of Stooq", () => {
       answering(fake, "Exceeded the daily hits limit")
       yield* refused(prices("XLV"), /no more requests for today/)
       answering(fake, "")
-      yield* refused(prices("XLV"), /Stooq answered nothing/)
+      yield* refused(prices("XLV"), /Stooq returned nothing/)
       answering(fake, "No data")
-      yield* refused(prices("XLV"), /other columns.*No data/)
+      yield* refused(prices("XLV"), /changed its columns.*No data/)
     }),
   )
 })
@@ -217,7 +217,7 @@ describe("the chain of providers", () => {
       const own = yield* given({ prices_source: "csv", prices_dir })
       assert.deepEqual([...(yield* own.prices("SP500")).close], [55])
       answering(fake, "a,b\n1,2\n")
-      yield* refused(prices("SP500"), /^SP500: FRED has other columns/)
+      yield* refused(prices("SP500"), /^SP500: FRED has changed its columns/)
     }),
   )
 })

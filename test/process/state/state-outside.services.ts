@@ -65,7 +65,7 @@ const looked = async (server: Server, url: string) => {
   chmodSync(join(data_dir, "cursor-key"), 0o644)
   const ill = await runVerb(data_dir, ["doctor"], on(url))
   assert.equal(ill.code, 1)
-  assert.match(ill.stdout, /^fail +secrets +others can read cursor-key/m)
+  assert.match(ill.stdout, /^fail +secrets +other users can read cursor-key/m)
   const token = { ALMANAC_TOKEN: credentials.admin.token }
   const remote = await runVerb(newFolder(), ["doctor", "--url", server.url], token)
   assert.equal(remote.code, 0, remote.stdout + remote.stderr)

@@ -70,7 +70,7 @@ describe("an agent", () => {
     Effect.gen(function* () {
       world.is_log_down = true
       const starting = yield* Effect.forkChild(worker())
-      yield* until(Effect.sync(() => world.logged.some((line) => line.includes("waits"))))
+      yield* until(Effect.sync(() => world.logged.some((line) => line.includes("is waiting"))))
       world.is_log_down = false
       yield* Fiber.join(starting)
       assert.equal((yield* workerNow()).state, "ready")
@@ -94,7 +94,7 @@ describe("an agent", () => {
       const { offer } = yield* worker()
       const { order } = yield* assign(enroll_job_id)
       const stray = { ...order, worker_id: other_worker_id }
-      assert.equal(yield* refusal(offer(stray)), "The job command is for worker worker-2's.")
+      assert.equal(yield* refusal(offer(stray)), "The job command is for worker worker-2.")
       assert.deepEqual(world.calls, [])
     }),
   )
@@ -125,7 +125,7 @@ describe("an agent", () => {
       yield* came
       yield* offer(order)
       const later = { ...order, fence: order.fence + 1 }
-      assert.match(yield* refusal(offer(later)), /not ended an earlier run/)
+      assert.match(yield* refusal(offer(later)), /not finished an earlier run/)
       yield* Effect.sleep(20)
       assert.lengthOf(
         world.calls.filter((call) => call === "trusts.redeem"),

@@ -219,7 +219,7 @@ describe("a backup does not fail", () => {
         world.calls.filter((call) => call === "shares.release"),
         3,
       )
-      assert.match(world.logged.join("\n"), /left to the sweep/)
+      assert.match(world.logged.join("\n"), /the next sweep removes it/)
     }),
   )
 

@@ -94,6 +94,6 @@ export class S3 extends Context.Service<S3, TestRadosgw>()("test/S3") {
  */
 export const describeWithRadosgw = (name: string, define: () => void) => {
   if (findTree("radosgw") !== undefined) return describe(name, define)
-  const why = `radosgw is needed: ${trees.radosgw.install_command}`
+  const why = `radosgw is required; install it with: ${trees.radosgw.install_command}`
   describeAbsent(name, "radosgw", why)
 }

@@ -83,7 +83,7 @@ const told = async (bytes: Uint8Array, change: Partial<typeof options> = {}) => 
 }
 const refusal = (scans: number) => ({
   problem: "content",
-  detail: `It cannot be decoded: at most ${scans} scans are read at its size.`,
+  detail: `It cannot be decoded: at its size, at most ${scans} scans are allowed.`,
 })
 
 describe("the scans of a JPEG", () => {

@@ -235,7 +235,10 @@ describe("a volume on a full disk", () => {
     for (let round = 0; round < 3; round++) {
       assert.deepEqual(await engine.compact(), { log_files: 0, extent_files: 0 })
     }
-    assert.match(reports.join(), /^Compaction has no room: The disk is full: .*ENOSPC/)
+    assert.match(
+      reports.join(),
+      /^Compaction has not enough free space: The disk is full: .*ENOSPC/,
+    )
     assert.equal(reports.length, 1)
     is_full = false
     assert((await engine.compact()).log_files > 0)

@@ -199,7 +199,7 @@ describe("the endpoint for other nodes", () => {
         assert.equal(response.status, 401)
         const { request_id, ...body } = (await response.json()) as Record<string, string>
         assert.ok(request_id)
-        const detail = "This path is for the nodes of this cluster."
+        const detail = "This path is only for nodes of this cluster."
         assert.deepEqual(body, { code: "UNAUTHENTICATED", message: "unauthenticated", detail })
       }
     }

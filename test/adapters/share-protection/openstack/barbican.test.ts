@@ -42,7 +42,7 @@ describe("Barbican", () => {
         return Effect.map(Effect.flip(vault.read(by, href)), ({ code, detail }) => [code, detail])
       }
       const denied = "svc.trust_access_denied"
-      const down = ["svc.backend_unavailable", "Barbican answered 503."]
+      const down = ["svc.backend_unavailable", "Barbican returned status 503."]
       expect(yield* said({ status: 200 })).toEqual(down)
       expect(yield* said({ status: 500 })).toEqual(down)
       expect(yield* said({ status: 404 })).toEqual([denied, denials.gone])
@@ -74,7 +74,7 @@ describe("Barbican", () => {
       expect(yield* outcome(401)).toBe(denials.gone)
       expect(yield* outcome(403)).toBe(secret_denied)
       expect(yield* outcome(404)).toBe(secret_denied)
-      expect(yield* outcome(500)).toBe("Barbican answered 500.")
+      expect(yield* outcome(500)).toBe("Barbican returned status 500.")
       cloud.answers[`GET ${payload}`] = () => "drop"
       expect((yield* Effect.flip(vault.read(by, href))).code).toBe("svc.backend_unavailable")
     }),

@@ -156,7 +156,9 @@ describe("Manila", () => {
         body: { snapshot: snapshot(status) },
       })
       const prepare = Effect.flip(shares.prepare(port_share, { job_id, crash_consistent: null }))
-      expect((yield* prepare).detail).toBe("Manila could not make what a job needs: it is error.")
+      expect((yield* prepare).detail).toBe(
+        "Manila could not create a share or snapshot for a job: its status is error.",
+      )
       status = "creating"
       const waiting = yield* Effect.forkChild(prepare)
       const looks = () => cloud.count("GET", `${v2}/snapshots/n1`)

@@ -41,9 +41,9 @@ describe("a preflight over S3", () => {
       const begin = "reachability: the S3 service"
       assert.equal(
         yield* at("http://s3.nowhere.invalid"),
-        `${begin} has a name that DNS does not know (ENOTFOUND).`,
+        `${begin} has a name that cannot be resolved (ENOTFOUND).`,
       )
-      assert.equal(yield* at("http://127.0.0.1:1"), `${begin} refuses connections (ECONNREFUSED).`)
+      assert.equal(yield* at("http://127.0.0.1:1"), `${begin} rejects connections (ECONNREFUSED).`)
       assert.equal(
         yield* at(bucket.endpoint.replace("http", "https")),
         `${begin} does not speak TLS (EPROTO).`,
@@ -63,7 +63,7 @@ describe("a preflight over S3", () => {
       const began = performance.now()
       const detail = yield* failing(bucket, hasty)
       assert.isBelow(performance.now() - began, hasty_ms / 2)
-      assert.match(detail, /^reachability: the S3 service does not answer in time/)
+      assert.match(detail, /^reachability: the S3 service does not respond in time/)
       yield* Deferred.await(closed)
     }),
   )
@@ -97,7 +97,7 @@ describe("a preflight over S3", () => {
         },
       })
       const { detail } = yield* reachFailure(bucket)
-      assert.equal(detail, "The S3 service gives an answer that is too long (AnswerTooLong).")
+      assert.equal(detail, "The S3 service returned a response that is too long (AnswerTooLong).")
       assert.isBelow(written, 200_000_000)
     }),
   )
@@ -110,7 +110,7 @@ describe("a preflight over S3", () => {
           return true
         },
       })
-      const why = "the S3 service gives back something else than was written."
+      const why = "the S3 service returns other bytes than were written."
       assert.equal(yield* failing(bucket), `read_write: ${why}`)
     }),
   )
@@ -142,7 +142,7 @@ describe("a preflight over S3", () => {
           return isDelete(asked)
         },
       })
-      assert.equal(yield* failing(bucket), "object_lock: a locked object could be removed.")
+      assert.equal(yield* failing(bucket), "object_lock: a locked object could be deleted.")
     }),
   )
 
@@ -155,7 +155,7 @@ describe("a preflight over S3", () => {
           return method === "HEAD" || isDelete({ method, headers, url, host: "" })
         },
       })
-      assert.equal(yield* failing(bucket), "object_lock: a locked object does not say so.")
+      assert.equal(yield* failing(bucket), "object_lock: a locked object does not report its lock.")
     }),
   )
 
@@ -167,7 +167,7 @@ describe("a preflight over S3", () => {
           return isDelete(one)
         },
       })
-      const why = "the S3 service answers with an error (503 SlowDown)"
+      const why = "the S3 service returned an error (503 SlowDown)"
       assert.equal(yield* failing(bucket), `object_lock: ${why}.`)
       // Two attempts for the canary without a lock, and two for the locked one.
       assert.lengthOf(asked.filter(isDelete), 4)
@@ -188,7 +188,7 @@ describe("a preflight over S3", () => {
   it.live("names a way of addressing that the other would do for", () =>
     Effect.gen(function* () {
       const { bucket } = yield* s3Fake()
-      const why = "the S3 service takes this bucket in the path style only."
+      const why = "the S3 service accepts this bucket only with addressing_mode path."
       const detail = yield* failing({ ...bucket, addressing_mode: "virtual" })
       assert.equal(detail, `addressing_style: ${why}`)
     }),

@@ -117,7 +117,7 @@ describe("the engine", () => {
         answer(Object.assign(new Error(), { code: "ENOTFOUND" }), [])
       })
       assert.instanceOf(failure, EngineFailed)
-      const why = "The S3 service has a name that DNS does not know (ENOTFOUND)."
+      const why = "The S3 service has a name that cannot be resolved (ENOTFOUND)."
       assert.equal(failure?.detail, why)
       assert.isFalse(ran)
     }),

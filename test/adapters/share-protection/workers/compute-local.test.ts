@@ -138,7 +138,7 @@ describe("local machines", () => {
       const [one, other] = [asked(), asked()]
       yield* compute.boot(one)
       const failure = yield* Effect.flip(compute.boot(other))
-      assert.equal(failure.detail, "There are 1 workers already.")
+      assert.equal(failure.detail, "The maximum of 1 workers is running.")
       yield* compute.destroy(one.worker_id)
       yield* Effect.retry(compute.boot(other), { times: 1000, schedule: soon })
     }).pipe(Effect.scoped),
@@ -175,7 +175,7 @@ describe("local machines", () => {
       const { pid } = yield* heard
       yield* shutdown
       const failure = yield* Effect.flip(compute.boot(asked()))
-      assert.equal(failure.detail, "The server stops.")
+      assert.equal(failure.detail, "The server is stopping.")
       yield* Scope.close(scope, Exit.void)
       assert.isFalse(isAlive(pid))
     }),

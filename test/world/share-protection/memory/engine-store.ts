@@ -46,7 +46,7 @@ export const wanted = Effect.fnUntraced(function* (
   { engine_snapshot_id, sub_path }: Pick<FolderRestore, "engine_snapshot_id" | "sub_path">,
 ) {
   const [, snapshot] = readSnapshots(bucket).find(([id]) => id === engine_snapshot_id) ?? []
-  if (snapshot === undefined) return yield* fails("There is no such snapshot.", true)
+  if (snapshot === undefined) return yield* fails("The snapshot does not exist.", true)
   const entries = below(snapshot.entries, sub_path)
   if (entries === null)
     return yield* new NotFound({ detail: "The backup has nothing at this path." })
