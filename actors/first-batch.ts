@@ -1,7 +1,7 @@
 /** Splits facts into commits. */
 import { commit_bytes_max } from "#events/log.ts"
 
-/** Maximum bytes of a commit besides its events: snapshot, command ids and origin. */
+/** Maximum bytes of a commit without its events: snapshot, command ids and origin. */
 const overhead_bytes_max = 32 * 1024
 
 /** Bytes of an event in addition to its fact: type, epoch and previous cursor. */

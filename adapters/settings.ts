@@ -345,7 +345,7 @@ const withDevelopmentDefaults = (
   }
 }
 
-/** Loopback and private networks, without link-local: cloud metadata services are there. */
+/** Loopback and private networks, without link-local, which cloud metadata services use. */
 const private_networks =
   "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7".split(" ")
 

@@ -71,7 +71,7 @@ export const telemetry = (
   send_ms = send_ms_max,
 ) =>
   otlp_url === ""
-    ? // Spans that nobody collects are not made.
+    ? // Without a collector, spans are not created.
       Layer.succeed(References.TracerEnabled, false)
     : sampling(sample_ratio).pipe(
         Layer.provideMerge(

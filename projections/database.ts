@@ -10,12 +10,12 @@ export interface Checkpoint {
 }
 
 /**
- * The database cannot be created at its place, or a foreign file is there. That file is untouched.
+ * The database cannot be created at its place, or its path has a foreign file. That file is untouched.
  */
 export class DatabaseUnusable extends Schema.TaggedError<DatabaseUnusable>()("DatabaseUnusable", {
   detail: Schema.String,
 }) {
-  // What a command reports when this failure ends it.
+  // The report of a command that ends with this failure.
   override get message() {
     return this.detail
   }

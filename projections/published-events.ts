@@ -127,7 +127,7 @@ export type EventDraftOf<Types extends PublishedTypes> = {
   }
 }[keyof Types]
 
-/** What an aggregate kind publishes; an undefined result keeps the event internal. */
+/** The published events of an aggregate kind; an undefined result keeps the event internal. */
 export interface Publication {
   readonly part: Part
   readonly toDraft: (event: Message, place: Place) => EventDraft | undefined

@@ -20,7 +20,7 @@ export type Rule = string | ReadonlyArray<string | ReadonlyArray<string>>
 /** A parsed rule. */
 export interface ParsedRule {
   readonly check: Check
-  /** What is wrong with the rule, for the operator; the rule, or a part of it, then denies. */
+  /** The error in the rule, for the operator; the rule, or a part of it, then denies. */
   readonly problem?: string
 }
 

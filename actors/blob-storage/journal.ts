@@ -170,7 +170,7 @@ export const journal = (node_id: string, isFull: () => boolean = () => false) =>
       count = blob_count
     }
   }).pipe(
-    // A defect must not end the journal silently, or the volume would keep its facts for ever.
+    // A defect must not end the journal silently, or the volume would keep its facts permanently.
     Effect.catchDefect((defect) => Effect.fail({ _tag: "Defect", detail: String(defect) })),
     Effect.tapError((error) =>
       Effect.logWarning(`The journal of ${node_id} is paused and retries: ${faultText(error)}`),

@@ -74,7 +74,7 @@ const counted = (policies: PolicyCounts, event: BlobEvent): PolicyCounts => {
 /**
  * If a record is damaged at both ends, the size and policy of its blob are unknown, and its fact
  * may be missing from the journal. The counts are then estimates, and never negative. Such facts
- * must not be rejected, or the journal would wait for ever.
+ * must not be rejected, or the journal would never continue.
  */
 const afterFact = (context: Context, event: VolumeEvent): Context => {
   if (!isBlob(event)) return context

@@ -63,7 +63,7 @@ const heartbeatOf = ({
 
 const digits = (_: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value)
 
-/** Receives the heartbeats of every node of the cluster, whichever process sends them. */
+/** Receives the heartbeats of every node of the cluster, from all processes. */
 export const natsLiveNodes = (cluster: string, keeper?: HeartbeatStore) =>
   Layer.effect(
     LiveNodes,

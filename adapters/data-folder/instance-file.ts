@@ -7,7 +7,7 @@ import { type FileFailure, findBounded, removeFile, writePrivate } from "#files"
 
 const Secret = Schema.RedactedFromValue(Schema.String)
 
-/** A running instance. Source: decisions, "verbs beside a running server". */
+/** A running instance. Source: decisions, "commands and a running server". */
 export const Instance = Schema.Struct({
   /** The HTTP address, `http://127.0.0.1:9797` for example. */
   url: Schema.String,

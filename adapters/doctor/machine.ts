@@ -42,7 +42,7 @@ const day_ms = 86_400_000
 /** Age in days at which a state backup counts as outdated. */
 const backup_days_max = 7
 
-/** Private files, besides those that a state backup includes. */
+/** Private files, except those that a state backup includes. */
 const other_private = ["run/instance.json"]
 const private_paths =
   /^(audit-key\.pem|webhook-key|cursor-key|dev-credentials\.json|(vault|identity)\/)/

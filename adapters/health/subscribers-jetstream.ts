@@ -43,7 +43,8 @@ const filtersOf = ({ config }: ConsumerInfo) => {
 
 /**
  * Number of events discarded before a consumer acknowledged them. A filtered consumer without
- * pending events has reached the end, whatever its acknowledged sequence.
+ * pending events has reached the end, regardless of its acknowledged
+ * sequence.
  */
 const missedBy = (consumer: ConsumerInfo, { state }: StreamInfo) => {
   const { ack_floor, num_pending, num_ack_pending } = consumer

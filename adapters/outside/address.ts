@@ -1,6 +1,6 @@
 /**
  * SSRF protection for tenants' addresses (webhooks and buckets): connections to this machine or its
- * private networks are refused, whatever the host name.
+ * private networks are rejected, regardless of the host name.
  *
  * Source: RFC 6890 and IANA's special-purpose registries; issue 10 §3; decision 0146.
  */

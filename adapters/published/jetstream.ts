@@ -160,7 +160,7 @@ const isUnsynced = Effect.fnUntraced(function* (found: StreamInfo | undefined, r
   return found === undefined ? is_own && replicas === 1 : is_async
 })
 
-/** Retention limits: whichever is reached first. */
+/** Retention limits: the one that is reached first applies. */
 export interface Retention {
   readonly bytes: number
   readonly days: number

@@ -13,7 +13,7 @@ export interface NamedSubscriber {
   readonly password: string
 }
 
-/** Additional consumers of a named subscriber besides the one with its name. */
+/** Additional consumers of a named subscriber, not counting the one with its name. */
 const more_consumers = 9
 
 /** User name of a named subscriber. */

@@ -1,5 +1,5 @@
 /**
- * What can happen to a blob storage cluster and its nodes.
+ * Events of a blob storage cluster and its nodes.
  *
  * Stream: blob-storage.cluster.<name>. `ring_version` is in no event: it increases with each one
  * that changes the ring, which consists of the eligible nodes, their weights and the points of
@@ -43,7 +43,7 @@ export const NodeRemoved = message("NodeRemoved", {
   at: Schema.optionalKey(Instant),
 })
 
-/** What can happen to one node. */
+/** Events of one node. */
 export const NodeEvent = Schema.Union([
   NodeJoined,
   NodeActivated,

@@ -1,6 +1,6 @@
 /**
- * What happened to the blobs of one node, as reported by its store's journal, and whether enough
- * nodes exist for all their copies.
+ * Events of the blobs of one node, as reported by its store's journal, and of the number of nodes
+ * for their copies.
  *
  * Stream: blob-storage.volume.<node id>. A fact's `cursor` is its place in the journal, and `after`
  * the cursor of the previous fact: so the stream itself shows that none is missing.

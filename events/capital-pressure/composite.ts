@@ -1,4 +1,4 @@
-/** What can happen to the composite of a year. Stream: capital-pressure.composite.<year>. */
+/** Events of the composite of a year. Stream: capital-pressure.composite.<year>. */
 import { Schema } from "effect"
 import { CompositeDay } from "#schemas/capital-pressure/composite.ts"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"

@@ -1,4 +1,4 @@
-/** What can happen to a metric's year. Stream: capital-pressure.observation.<metric_id>-<year>. */
+/** Events of a metric's year. Stream: capital-pressure.observation.<metric_id>-<year>. */
 import { Schema } from "effect"
 import { Generated } from "#events/capital-pressure/generated.ts"
 import { Observation } from "#schemas/capital-pressure/observation.ts"

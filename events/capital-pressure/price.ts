@@ -1,4 +1,4 @@
-/** What can happen to a ticker's year. Stream: capital-pressure.price.<ticker>-<year>. */
+/** Events of a ticker's year. Stream: capital-pressure.price.<ticker>-<year>. */
 import { Schema } from "effect"
 import { Generated } from "#events/capital-pressure/generated.ts"
 import { Price } from "#schemas/capital-pressure/price.ts"

@@ -1,4 +1,4 @@
-/** What can happen to a scheduled job. Stream: capital-pressure.schedule.<job id>. */
+/** Events of a scheduled job. Stream: capital-pressure.schedule.<job id>. */
 import { Schema, Struct } from "effect"
 import { EndRun, FailRun, StartRun } from "#schemas/capital-pressure/schedule.ts"
 import { message } from "#schemas/message.ts"

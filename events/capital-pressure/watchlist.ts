@@ -1,4 +1,4 @@
-/** What can happen to the watchlist. Stream: capital-pressure.watchlist.main. */
+/** Events of the watchlist. Stream: capital-pressure.watchlist.main. */
 import { Schema, Struct } from "effect"
 import { SetWatchlist } from "#schemas/capital-pressure/watchlist.ts"
 import { message } from "#schemas/message.ts"

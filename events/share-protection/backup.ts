@@ -1,4 +1,4 @@
-/** What can happen to a backup. Stream: share-protection.backup.<id>. */
+/** Events of a backup. Stream: share-protection.backup.<id>. */
 import { Schema, Struct } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"

@@ -1,4 +1,4 @@
-/** What can happen to a domain's settings. Stream: share-protection.domain.<id>. */
+/** Events of a domain's settings. Stream: share-protection.domain.<id>. */
 import { Schema } from "effect"
 import { message } from "#schemas/message.ts"
 import { domain_changes } from "#schemas/share-protection/domain.ts"

@@ -1,4 +1,4 @@
-/** What can happen to a fleet. Stream: share-protection.fleet.<worker project id>. */
+/** Events of a fleet. Stream: share-protection.fleet.<worker project id>. */
 import { Schema, Struct } from "effect"
 import { message } from "#schemas/message.ts"
 import { AllowBoot, RecordBootFailure } from "#schemas/share-protection/fleet.ts"

@@ -1,4 +1,4 @@
-/** What can happen to a job. Stream: share-protection.job.<id>. */
+/** Events of a job. Stream: share-protection.job.<id>. */
 import { Schema, Struct } from "effect"
 import { message } from "#schemas/message.ts"
 import { AssignJob, JobStep, job_fields, RejectJob } from "#schemas/share-protection/job.ts"

@@ -1,4 +1,4 @@
-/** What can happen to a repository's lease. Stream: share-protection.lease.<target id>. */
+/** Events of a repository's lease. Stream: share-protection.lease.<target id>. */
 import { Schema } from "effect"
 import { message } from "#schemas/message.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"

@@ -1,4 +1,4 @@
-/** What can happen to a project's ledger. Stream: share-protection.ledger.<project id>. */
+/** Events of a project's ledger. Stream: share-protection.ledger.<project id>. */
 import { Schema } from "effect"
 import { message } from "#schemas/message.ts"
 import { Counted } from "#schemas/share-protection/ledger.ts"

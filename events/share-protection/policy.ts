@@ -1,5 +1,5 @@
 /**
- * What can happen to the protection of a share: to its policy, and to its only concurrent backup.
+ * Events of the protection of a share: of its policy, and of its only concurrent backup.
  * Stream: share-protection.policy.<share id>.
  */
 import { Schema } from "effect"

@@ -1,4 +1,4 @@
-/** What can happen to reconciliation. Stream: share-protection.reconciliation.main. */
+/** Events of reconciliation. Stream: share-protection.reconciliation.main. */
 import { Schema, Struct } from "effect"
 import { message } from "#schemas/message.ts"
 import {

@@ -1,4 +1,4 @@
-/** What can happen to a restore. Stream: share-protection.restore.<id>. */
+/** Events of a restore. Stream: share-protection.restore.<id>. */
 import { Schema } from "effect"
 import { message } from "#schemas/message.ts"
 import { restore_fields, restored_fields } from "#schemas/share-protection/restore.ts"

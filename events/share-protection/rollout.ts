@@ -1,4 +1,4 @@
-/** What can happen to a rollout. Stream: share-protection.rollout.<id>. */
+/** Events of a rollout. Stream: share-protection.rollout.<id>. */
 import { Schema, Struct } from "effect"
 import { message } from "#schemas/message.ts"
 import { DomainId } from "#schemas/share-protection/id.ts"

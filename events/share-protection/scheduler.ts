@@ -1,4 +1,4 @@
-/** What can happen to the scheduler. Stream: share-protection.scheduler.main. */
+/** Events of the scheduler. Stream: share-protection.scheduler.main. */
 import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"

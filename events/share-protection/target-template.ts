@@ -1,4 +1,4 @@
-/** What can happen to a target template. Stream: share-protection.target-template.<id>. */
+/** Events of a target template. Stream: share-protection.target-template.<id>. */
 import { Schema, Struct } from "effect"
 import { message } from "#schemas/message.ts"
 import {

@@ -1,4 +1,4 @@
-/** What can happen to a target. Stream: share-protection.target.<id>. */
+/** Events of a target. Stream: share-protection.target.<id>. */
 import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"

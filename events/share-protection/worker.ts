@@ -1,4 +1,4 @@
-/** What can happen to a worker. Stream: share-protection.worker.<id>. */
+/** Events of a worker. Stream: share-protection.worker.<id>. */
 import { Schema, Struct } from "effect"
 import { message } from "#schemas/message.ts"
 import { Reason } from "#schemas/share-protection/text.ts"

@@ -1,4 +1,4 @@
-/** What can happen to an issued token. Stream: system.token.<its hash>. */
+/** Events of an issued token. Stream: system.token.<its hash>. */
 import { Schema, Struct } from "effect"
 import { message } from "#schemas/message.ts"
 import { IssueToken } from "#schemas/system/token.ts"

@@ -1,4 +1,4 @@
-/** What can happen to a webhook. Stream: system.webhook.<id>. */
+/** Events of a webhook. Stream: system.webhook.<id>. */
 import { Schema, Struct } from "effect"
 import { message } from "#schemas/message.ts"
 import {

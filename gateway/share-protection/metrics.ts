@@ -109,7 +109,7 @@ const coverage = Effect.gen(function* () {
   return coverageText(rows, unknown_shares, yield* Clock.currentTimeMillis)
 }).pipe(Effect.timeout(coverage_timeout))
 
-=> /**
+/**
  * Refreshes the result in the background, at most once a minute; returns or fails with the last
  * one, or with `initial` before the first one.
  */

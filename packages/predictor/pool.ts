@@ -1,6 +1,6 @@
 /**
  * Assigns the predictor's work to threads. Images ready for the network go first, in batches of
- * whatever is waiting, without waiting for more. Occluded squares go last.
+ * all that are waiting, without waiting for more. Occluded squares go last.
  *
  * Source: plant facts 2 and 7; decision 0102.
  */

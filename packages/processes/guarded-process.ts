@@ -58,7 +58,7 @@ export const spawnGuarded = (
   const pipe = child.stdio[descriptor]
   // A guard that was killed first closes its end.
   pipe?.on("error", () => undefined)
-  // Lets the guard end, together with whatever the program left running.
+  // Lets the guard end, together with the program's remaining processes.
   child.once("exit", () => pipe?.destroy())
   return child
 }

@@ -1,6 +1,6 @@
 /**
  * The deadline of a shutdown: how long each part of the process may wait, so that all of them
- * together end in time, whatever hangs. Without a shutdown each part has its own limit.
+ * together end in time, even if a part hangs. Without a shutdown each part has its own limit.
  *
  * Source: DECISIONS, address (requests get 8 s, exit code 0 within 10 s).
  */

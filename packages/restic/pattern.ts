@@ -63,7 +63,7 @@ export const makeMatcher = (patterns: ReadonlyArray<string>) => {
 
 /**
  * Matches items against tokens, tracking all possible positions at once: the time is at most the
- * product of both lengths, whatever pattern a tenant writes.
+ * product of both lengths, for every pattern.
  */
 const match = <Item>(tokens: ReadonlyArray<Token<Item>>, items: Iterable<Item>) => {
   const end = tokens.length

@@ -2,7 +2,7 @@
  * Runs restic as a child process without a shell, and stops it on interruption.
  *
  * restic does not outlive this process for long: it writes a line each second, and ends with
- * SIGPIPE once nobody can read it.
+ * SIGPIPE once its output has no reader.
  */
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"

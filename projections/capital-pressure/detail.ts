@@ -14,7 +14,7 @@ import type { Series, Store } from "./store.ts"
 
 const no_observations: Series = { days: new Int32Array(), values: new Float64Array() }
 
-/** A stub has no reading and an empty series, whatever the store holds. */
+/** A stub has no reading and an empty series, regardless of the store. */
 const observedOf = ({ observations }: Store, { metric_id, stub }: Metric): Series =>
   (stub === null ? observations.get(metric_id) : undefined) ?? no_observations
 

@@ -17,7 +17,7 @@ const deviation_ratio_min = 1e-12
 const steps_max = 512
 /**
  * and when they have held this many times what remains: together this keeps ten digits of the
- * deviation, whatever an outlier or a trend left behind.
+ * deviation, even after an outlier or a trend.
  */
 const cancellation_max = 256
 

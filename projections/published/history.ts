@@ -105,7 +105,7 @@ export class PublishedHistory extends Context.Service<
 /** Maximum number of spans whose count is cached. */
 const counted_max = 1_000
 
-/** What is published, and the spans whose count is verified. */
+/** The published types, and the spans whose count is verified. */
 interface Counted extends Publishing {
   readonly counted: Set<string>
 }

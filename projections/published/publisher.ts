@@ -72,7 +72,7 @@ const recreated_counter = counter(
   {},
 )
 
-/** What is published, and the log's restores. */
+/** The published types, and the log's restores. */
 interface Known extends Publishing {
   readonly restores: ReadonlyArray<Restored>
 }

@@ -73,7 +73,7 @@ export type NodeInfo = typeof NodeInfo.Type
 /** Points of a node on the ring, as percent of `vnodes_per_node`. */
 const WeightPercent = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1600 }))
 
-/** What the log has of a node. */
+/** A node as recorded in the log. */
 export const node_fields = {
   node_id: NodeId,
   address: NodeAddress,

@@ -6,7 +6,7 @@ const hour_s = 3600
 const day_s = 86_400
 /** A minute: the time limit of a whole statement. */
 const lock_s_max = 60
-/** A year: nobody waits longer. */
+/** A year: longer intervals make no sense. */
 const year_s = 31_536_000
 const quota_max = 1_000_000
 const workers_max = 10_000

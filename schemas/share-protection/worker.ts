@@ -61,7 +61,7 @@ export type Worker = typeof Worker.Type
 
 const place = { project_id: ProjectId, domain_id: Schema.NullOr(DomainId) }
 
-/** What an agent reports about itself. */
+/** An agent's report about itself. */
 export const registration = {
   ...place,
   hostname: Name,

@@ -3,7 +3,7 @@ import { flag, integer, list, network, secret, setting, text } from "#schemas/se
 
 const from = "issue 10 §3; decision 0131"
 
-/** A month: nobody keeps a broken address for longer. */
+/** A month: longer than a broken address should be kept. */
 const disable_days_max = 30
 /** Each may have 8 concurrent requests and reads the events by itself. */
 const webhooks_max = 1000

@@ -31,8 +31,8 @@ export type BlobFault =
    */
   | { readonly _tag: "BlobTooFewNodes"; readonly have: number; readonly need: number }
   /**
-   * More shards of a put could not be stored than may be lost; those that were are taken back.
-   * `is_full`: for want of room alone.
+   * More shards of a put failed than the code tolerates; the stored ones are discarded. `is_full`:
+   * only for lack of space.
    */
   | { readonly _tag: "BlobShardsFailed"; readonly detail: string; readonly is_full?: boolean }
   /** No responding node has the blob, but unreachable nodes may have it. */

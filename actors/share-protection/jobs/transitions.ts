@@ -140,7 +140,7 @@ export const settleJob = (
   address(Lease, target_id, ReleaseLease.make({ job_id, fence })),
 ]
 
-/** Takes back a job that the worker did not accept in time. */
+/** Unassigns a job that the worker did not accept in time. */
 export const unassignJob = (job: JobFacts, hold: Hold): Batch => [
   address(Job, job.job_id, UnassignJob.make(hold)),
   ...settleJob(job, hold),

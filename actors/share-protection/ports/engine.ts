@@ -158,7 +158,7 @@ export class Engine extends Context.Service<
       folder: FolderRestore,
       onProgress: OnProgress,
     ) => Effect.Effect<{ readonly files: number; readonly bytes: number }, EngineFailure>
-    /** The plan of `restore` with `is_exact`, whatever its value here. */
+    /** The plan of `restore` with `is_exact`, which is ignored here. */
     readonly plan: (
       repository: Repository,
       folder: FolderRestore,

@@ -6,8 +6,8 @@
  * requests `Upgrade: almanac-link` with a proof over that nonce and its own, and gets a proof in
  * return; then the connection is a link. A proof cannot be replayed, because the nonce belongs to
  * the connection and is dropped after the first attempt. Alternatively the caller presents a TLS
- * certificate whose common name is that of a cluster node. Everybody else gets 401, whatever token
- * they have. A node without a common protocol version gets 426.
+ * certificate whose common name is that of a cluster node. All other callers get 401, even with
+ * a valid token. A node without a common protocol version gets 426.
  *
  * Source: document 1 §5; DECISIONS, document 1, InternalService.
  */

@@ -45,7 +45,7 @@ const Place = Schema.String.check(Schema.isPattern(/^(?:[0-9a-f]{32})?$/))
 const copy_metadata = { labels: BlobLabels, origin: Origin }
 /** `copy` is a record of copy.ts in base64. */
 const SendRequest = Schema.Struct({ copy: Text, ...copy_metadata })
-/** The fields of a copy besides its record. */
+/** The fields of a copy except its record. */
 export const CopyFields = Schema.Struct({
   ...copy_metadata,
   labels: Schema.optionalKey(BlobLabels),

@@ -18,7 +18,7 @@ const bounds = (bytes_max: number) => ({
   maxResponseSize: bytes_max,
 })
 
-/** Verifies certificates, whatever the environment says. */
+/** Verifies certificates regardless of environment variables. */
 export const verifyingAgent = (bytes_max: number) =>
   new Agent({
     ...bounds(bytes_max),

@@ -91,8 +91,8 @@ const poll_ms = 50
 /**
  * Returns the stream's info once it exists with exactly these options. `description`, `compression`
  * (of new messages), a larger `max_bytes` and more `num_replicas` are updated in place, and so are
- * the options in `changeable`, whatever their effect on stored messages. Any other difference fails
- * with StreamMismatch. Fails with StreamFailed if the server does not respond or refuses.
+ * the options in `changeable`, regardless of their effect on stored messages. Any other difference
+ * fails with StreamMismatch. Fails with StreamFailed if the server does not respond or refuses.
  */
 export const ensureStream = Effect.fnUntraced(function* (
   jsm: JetStreamManager,

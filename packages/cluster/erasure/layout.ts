@@ -32,7 +32,7 @@ export interface PiecePool {
   /** A buffer with arbitrary contents. */
   readonly acquire: () => Uint8Array
   /**
-   * Returns buffers that nobody reads any more. Buffers that are never returned are garbage
+   * Returns buffers that are no longer read. Buffers that are never returned are garbage
    * collected.
    */
   readonly release: (pieces: ReadonlyArray<Uint8Array>) => void

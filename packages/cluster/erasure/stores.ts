@@ -147,7 +147,7 @@ const openStore = (
   }
   const settle = (stored: Stored) => {
     outcome = stored
-    // Nobody reads the remaining units.
+    // The remaining units are not read.
     queue.fail(new Error("the node ended the transfer"))
     ended()
   }

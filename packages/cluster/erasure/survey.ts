@@ -135,7 +135,7 @@ export const renewOn = async (
   })
 }
 
-/** Sends the deletion to nodes that still have a deleted copy, because no shard fits beside it. */
+/** Sends the deletion to nodes that still have a deleted copy, because it excludes a shard. */
 export const deleteStale = async (
   { local, peers, members, timing }: Pick<ErasureParts, "local" | "peers" | "members" | "timing">,
   id: BlobId,

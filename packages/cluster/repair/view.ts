@@ -123,7 +123,7 @@ export const isReleasable = ({ now, release_after_ns }: RepairView, { stored_at 
 
 /**
  * The nodes that should have the blob: the first `count` owners that do not refuse it. A node with
- * a deletion accepts it again only from a later put; the next owner stands in.
+ * a deletion accepts it again only from a later put; the next owner replaces it.
  */
 export const acceptingOwners = (
   view: RepairView,

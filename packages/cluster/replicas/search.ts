@@ -31,7 +31,7 @@ const direct_fetches_max = nodes_needed.REPLICATION_POLICY_REPLICA3
 /** Timeout for nodes without a recent heartbeat, in milliseconds. */
 const overdue_timeout_ms = 1000
 
-/** Ends a response that nobody reads. Its failures do not matter. */
+/** Ends a response that is not read. Its failures do not matter. */
 export const discard = ({ fetched }: Found) => {
   fetched.bytes.return?.().catch(() => undefined)
 }

@@ -24,7 +24,7 @@ export interface ImageProblem {
   readonly detail: string
 }
 
-/** JPEG's limit. For PNG it bounds the memory of a resize besides the pixels. */
+/** JPEG's limit. For PNG it bounds the memory of a resize without the pixels. */
 export const image_side_max = 65_535
 /** A photo of 12 megapixels needs a fiftieth. Checked only after all scans have been read. */
 const decode_s_max = 10

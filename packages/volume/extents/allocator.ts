@@ -99,7 +99,7 @@ const makeChanges = (
   return { extend, trim, release }
 }
 
-/** What uploads reserve and release. */
+/** Reservations of uploads. */
 export const makeAllocator = (
   states: States,
   options: AllocatorOptions,

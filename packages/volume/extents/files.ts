@@ -144,7 +144,7 @@ const cutEmpty = async (states: ReadonlyArray<FileState>) => {
 /** The files by number. A missing file that a record refers to has no space. */
 const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
   const states = new Map<number, FileState>()
-  /** What is owned in all of them. */
+  /** The owned space in all of them. */
   const counted = { spans: 0, live_bytes: 0 }
   const add = (number: number, owners: OwnerTable): FileState => {
     const segment = segments.find("ext", number)
@@ -177,7 +177,7 @@ const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
 }
 export type States = ReturnType<typeof makeStates>
 
-/** What records own, and what they free. */
+/** The space that records own and free. */
 const makeOwnership = ({ of, states, counted }: States) => {
   const giveBack = ({ file, ...span }: Pinned) => {
     const state = of(file)

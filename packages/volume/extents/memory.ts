@@ -106,7 +106,7 @@ export const makeGatherer = (take: (piece: Uint8Array) => void) => {
   }
 }
 
-/** Page-aligned zeros. Nobody may change them, because all users share them. */
+/** Page-aligned zeros. They must not be changed, because all users share them. */
 export const alignedZeros = (length: number): Uint8Array =>
   new Uint8Array(alignedMemory(length), 0, length)
 

@@ -16,7 +16,7 @@ import type { FreeSpace } from "./gauge.ts"
 /** The default capacity, as a share of the disk. The rest is for the file system itself. */
 const capacity_share = 0.9
 
-/** What a volume stores, and what uploads have reserved. */
+/** The bytes that a volume stores and that uploads have reserved. */
 export interface Budget {
   /** Bytes of content, without overhead. */
   readonly stored: () => number
@@ -42,7 +42,7 @@ interface BudgetParts {
   readonly reusable: () => number
 }
 
-/** What the volume may use of its disk now, in bytes. */
+/** The space that the volume may use on its disk now, in bytes. */
 const diskCapacity = (configured: number, space: FreeSpace) => {
   const own_bytes = space.ownBytes()
   const above_floor = own_bytes + Math.max(0, space.spareBytes())
@@ -98,7 +98,7 @@ export const usedBytes = ({ state, extents, index }: Recovered) =>
   extents.liveBytes() +
   2 * (index.imageSize().bytes + extents.imageSize().bytes)
 
-/** What a volume uses of its capacity. */
+/** The used part of a volume's capacity. */
 export const makeUsage =
   (
     recovered: Recovered,

@@ -20,7 +20,7 @@ const first_start_name = "first-start.json"
 const file_bytes_max = 1024
 const block_bytes = 512
 const gibibyte = 2 ** 30
-/** The default floor: 1 GiB or this share of the disk, whichever is larger ... */
+/** The default floor: 1 GiB or this share of the disk, the larger of the two ... */
 const disk_share = 0.05
 /** ... but at most this share of what was free at the first startup. */
 const first_share = 0.5

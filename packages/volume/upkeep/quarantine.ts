@@ -55,7 +55,7 @@ interface Remains {
 
 const keyOf = (id: BlobId, { file, position }: Place) => `${id} ${file} ${position}`
 
-/** What is left of a copy: its record, then its extents as they are on disk. */
+/** The remains of a copy: its record, then its extents as they are on disk. */
 const remainsOf = (
   { segments }: QuarantineParts,
   place: Place,
@@ -157,7 +157,7 @@ export const makeQuarantine = (
 
 /**
  * Quarantines copies that startup found damaged in the log, so that they are reported even if
- * nobody reads them. A copy that cannot be removed now stays in the index, where a read or the
+ * no request reads them. A copy that cannot be removed now stays in the index, where a read or the
  * scrub finds it.
  */
 export const quarantineHeadless = async (

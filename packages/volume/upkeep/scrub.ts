@@ -29,8 +29,8 @@ export const makeScrub = (parts: ScrubParts) => {
     ...extents.files().flatMap(({ live_bytes, segment }) => (live_bytes > 0 ? [segment] : [])),
   ]
   /**
-   * When a file was last verified, or first seen, in Unix milliseconds. What is in it when it is
-   * first seen was written since the previous check.
+   * When a file was last verified, or first seen, in Unix milliseconds. The contents at the first
+   * sight were written since the previous check.
    */
   const verifiedAt = (segment: Segment): number => {
     const key = noteOf(segment)

@@ -179,7 +179,7 @@ const makeIntake = (
 }
 export type Intake = ReturnType<typeof makeIntake>
 
-/** What the next write should wait for, if anything. */
+/** The promise that the next write should wait for, if any. */
 const pressureOf = (intake: Intake) =>
   intake.surplus() ? undefined : intake.large()?.stream.pressure()
 
@@ -214,7 +214,7 @@ const makeReceiver = (intake: Intake) => {
       const mine = takeSlices(bytes, turn).finally(() => {
         if (turn === mine) turn = undefined
       })
-      // `finish` rejects with it too, if nobody awaits this promise.
+      // `finish` rejects with it too, if this promise is not awaited.
       mine.catch(() => undefined)
       turn = mine
       return mine

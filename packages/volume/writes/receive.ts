@@ -121,7 +121,7 @@ const renewedFor = async (
   return { copy, created: false }
 }
 
-/** Marks a rejection as handled: `finish` rejects too, if nobody awaits the write. */
+/** Marks a rejection as handled: `finish` rejects too, if the write is not awaited. */
 const handled = <A>(work: Promise<A>): Promise<A> => {
   work.catch(() => undefined)
   return work

@@ -246,7 +246,7 @@ describe("development principals", () => {
       const path = developmentCredentialsPath(data_dir)
       for (const text of ["{", JSON.stringify({ ...credentials, admin: { token: "weak" } })]) {
         writeFileSync(path, text)
-        assert.include((yield* Effect.flip(start(data_dir))).message, "is damaged: remove it")
+        assert.include((yield* Effect.flip(start(data_dir))).message, "is damaged: delete it")
       }
     }),
   )
