@@ -10,7 +10,7 @@ export interface Checkpoint {
 }
 
 /**
- * The database cannot be created at its place, or its path has a foreign file. That file is untouched.
+ * The database cannot be created at its path, or the path has a foreign file, which is untouched.
  */
 export class DatabaseUnusable extends Schema.TaggedError<DatabaseUnusable>()("DatabaseUnusable", {
   detail: Schema.String,

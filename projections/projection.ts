@@ -95,7 +95,7 @@ export const commitProjection = <Tables, Event>({
   }
 }
 
-/** The part of the log that these projections read: all entries if one of them shows unreadable entries. */
+/** The entries that these projections read: all if one of them shows unreadable entries. */
 export const sourceOf = <Tables>(
   log: Log["Service"],
   projections: ReadonlyArray<Projection<Tables>>,

@@ -9,7 +9,7 @@ import { message } from "#schemas/message.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import { Count, Reason } from "#schemas/share-protection/text.ts"
 
-/** `write` allows readers, `read` allows readers and one writer, `exclusive` allows no other holder. */
+/** `write` allows readers, `read` allows readers and one writer, `exclusive` allows none. */
 export const LeaseMode = Schema.Literals(["read", "write", "exclusive"])
 export type LeaseMode = typeof LeaseMode.Type
 

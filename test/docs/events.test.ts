@@ -81,6 +81,14 @@ describe("docs/events.schema.json", () => {
     assert.lengthOf(broken(listed("x"), one()), 1)
   })
 
+  it("allows a pattern to be added, and rejects a changed one", () => {
+    const text = (pattern: string) =>
+      one({ ...data, properties: { ...data.properties, a: { type: "string", pattern } } })
+    assert.deepEqual(broken(one(), text("^a$")), [])
+    assert.lengthOf(broken(text("^a$"), text("^b$")), 1)
+    assert.lengthOf(broken(text("^a$"), one()), 1)
+  })
+
   it("takes a type or a field that is added, and a better description", () => {
     const more = { ...data, properties: { ...data.properties, c: { type: "string" } } }
     assert.deepEqual(

@@ -95,7 +95,7 @@ describe("the service user's session", () => {
       issuing(cloud, () => ({ status: 401, body: { error: { message: fake_password } } }))
       const error = yield* Effect.flip(session.token)
       expect(error.code).toBe("svc.backend_unavailable")
-      assert.include(error.detail, "refuses the service user")
+      assert.include(error.detail, "rejects the service user")
       assert.notInclude(JSON.stringify(error), fake_password)
     }),
   )

@@ -77,7 +77,7 @@ describe("the text of a policy file", () => {
   )
 
   it("names each rule once", () =>
-    expect(read('"a": "@"\n\n"a": "!"')).toBe(", line 3: a comes twice"))
+    expect(read('"a": "@"\n\n"a": "!"')).toBe(", line 3: a is defined twice"))
 
   it.each(["{", '{"a": 1}', '{"a": null}', '{"a": [[1]]}', '{"a": {"b": "@"}}'])(
     "that begins as JSON must be rules in JSON: %j",
@@ -144,8 +144,7 @@ describe("the rules that hold", () => {
       yield* until(may)
       const mistakes = messages.filter((text) => text.includes("line 2"))
       expect(mistakes).toEqual([
-        `policy.file: ${path}, line 2: not "name": "rule". ` +
-          "The rules that were read before still hold.",
+        `policy.file: ${path}, line 2: not "name": "rule". ` + "The previous rules still apply.",
       ])
     }).pipe(Effect.provide(logged)),
   )
