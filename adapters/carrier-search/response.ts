@@ -48,7 +48,7 @@ export const readResponse = (response: FmcsaResponse): ReadResult => {
   if ([502, 503, 504].includes(status)) {
     return failure("busy", `FMCSA returned ${status}, it is busy`, after_ms)
   }
-  if (status >= 500) return failure("broken", `FMCSA answers ${status}`, after_ms)
+  if (status >= 500) return failure("broken", `FMCSA returned ${status}`, after_ms)
   if (status === 404 || status === 200) {
     if (isObject(body) && isUnknown(body)) return []
     if (status === 404) return failure("final", `FMCSA returned 404 for every number${url_hint}`)

@@ -194,7 +194,7 @@ describe("the timer", () => {
       yield* settled
       const last = yield* (yield* Log).load("test.counter.x")
       assert.equal(last?.commit.cause, String(cause))
-      assert.equal(last?.commit.actor, "test-timer")
+      assert.equal(last?.commit.actor, "process:test-timer")
       assert.equal(last?.commit.commands.at(-1), `timer-test.counter.x-close-${at(0)}`)
     }).pipe(Effect.provide(app)),
   )

@@ -206,7 +206,7 @@ describe("a command as a child process", () => {
       )
       assert.deepInclude(failed, { code: 2, detail: "almanac: why" })
       const silent = yield* Effect.flip(runChild(script("process.exit(3)")))
-      assert.deepInclude(silent, { code: 3, detail: "It ended with code 3." })
+      assert.deepInclude(silent, { code: 3, detail: "The process ended with code 3." })
       const missing = { program: "/nowhere/node", args: [], environment: {} }
       assert.match((yield* Effect.flip(runChild(missing))).detail, /ENOENT/)
     }),

@@ -80,10 +80,10 @@ describe("the sources", () => {
     })
   })
 
-  it("say of the one source whose certificate is not checked that it is not", () => {
+  it("say of the one source whose certificate is not verified that it is not", () => {
     const noted = sourcesOf(storeOf()).rows.filter(({ note, status }) => note && status === "live")
     expect(noted.map(({ metric_id }) => metric_id)).toEqual(["cot_am_spx"])
-    expect(noted[0]?.note).toContain("certificate is not checked")
+    expect(noted[0]?.note).toContain("certificate is not verified")
   })
 
   it("are as the API describes them", () => {

@@ -112,11 +112,11 @@ describe("the pace", () => {
     }),
   )
 
-  it.effect("does not wait for a registry that wants to be left alone for long", () =>
+  it.effect("does not wait for a registry that asks for a pause for long", () =>
     Effect.gen(function* () {
       const engine = yield* engineOver({ instead: () => fault("busy", 31_000) })
       const failed = yield* lived(Effect.flip(engine.run(range)))
-      assert.match(failed.reason, /wants to be left alone/)
+      assert.match(failed.reason, /asks for a pause/)
       assert.isAtMost(engine.counts.total, 4)
     }),
   )

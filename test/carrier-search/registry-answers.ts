@@ -67,7 +67,7 @@ export const final: Readonly<Record<string, readonly [Reply, RegExp]>> = {
   "a bad key with 401": [{ status: 401, body: "" }, /FMCSA_WEB_KEY/],
   "a blocked address": [
     { status: 403, body: "<html><head><title>403 Forbidden</title></head></html>" },
-    /refuses this network's address.*mirror/,
+    /rejects this network's address.*mirror/,
   ],
   maintenance: [page("FMCSA System Maintenance Page"), /maintenance/],
   "maintenance with 503": [page("FMCSA System Maintenance Page", 503), /maintenance/],
@@ -77,9 +77,12 @@ export const final: Readonly<Record<string, readonly [Reply, RegExp]>> = {
   "400": [{ status: 400, body: "{}" }, /400.*registry_url/],
   "a way to another host": [
     { status: 302, body: "", headers: { location: "https://example.invalid/login" } },
-    /another place/,
+    /redirects to another address/,
   ],
-  "a way in circles": [{ status: 302, body: "", headers: { location: "?" } }, /another place/],
+  "a way in circles": [
+    { status: 302, body: "", headers: { location: "?" } },
+    /redirects to another address/,
+  ],
 }
 
 /** Retried with fewer concurrent requests. */
@@ -88,8 +91,8 @@ export const busy: Readonly<Record<string, readonly [Reply, RegExp]>> = {
   "502": [{ status: 502, body: "<html>Bad Gateway</html>" }, /502, it is busy/],
   "503": [{ status: 503, body: "{}" }, /503, it is busy/],
   "504": [{ status: 504, body: "" }, /504, it is busy/],
-  "a reset": [{ status: 200, body: "", manner: "reset" }, /broke off/],
-  "an answer that breaks off": [{ ...json([]), manner: "break off" }, /broke off/],
+  "a reset": [{ status: 200, body: "", manner: "reset" }, /closed the connection/],
+  "an answer that breaks off": [{ ...json([]), manner: "break off" }, /closed the connection/],
   "no answer": [{ status: 200, body: "", manner: "hang" }, /^timeout/],
   "no end of the answer": [{ ...json([]), manner: "hang in body" }, /^timeout/],
 }
@@ -107,18 +110,18 @@ const packed = (body: Buffer): Reply => ({
 
 /** Retried, and never taken as a valid response. */
 export const broken: Readonly<Record<string, readonly [Reply, RegExp]>> = {
-  "500": [{ status: 500, body: "{}" }, /answers 500/],
+  "500": [{ status: 500, body: "{}" }, /returned 500/],
   "a web page with 200": [page("Welcome"), /a web page/],
-  "nothing with 200": [{ status: 200, body: "" }, /with nothing/],
-  "text with 200": [{ status: 200, body: "OK" }, /no JSON/],
-  "JSON that is cut off": [{ status: 200, body: '{"content":[{"carr' }, /no JSON/],
+  "nothing with 200": [{ status: 200, body: "" }, /empty response/],
+  "text with 200": [{ status: 200, body: "OK" }, /not JSON/],
+  "JSON that is cut off": [{ status: 200, body: '{"content":[{"carr' }, /not JSON/],
   "JSON without content": [{ status: 200, body: '{"ok":true}' }, /without content/],
   "a list for an answer": [{ status: 200, body: "[]" }, /without content/],
   "a number for content": [json(5), /other content/],
   "other text for content": [json("Try later"), /other content/],
-  "an item without carrier": [json([{ _links: {} }]), /no carrier/],
-  "an item of null": [json([null]), /no carrier/],
-  "a carrier of null": [json([item(null)]), /no carrier/],
+  "an item without carrier": [json([{ _links: {} }]), /not a carrier/],
+  "an item of null": [json([null]), /not a carrier/],
+  "a carrier of null": [json([item(null)]), /not a carrier/],
   "no allowedToOperate": [without("allowedToOperate"), /without its status/],
   "allowedToOperate of another kind": [without("allowedToOperate", true), /without its status/],
   "no common authority": [without("commonAuthorityStatus"), /without its status/],
@@ -126,11 +129,11 @@ export const broken: Readonly<Record<string, readonly [Reply, RegExp]>> = {
   "no broker authority": [without("brokerAuthorityStatus"), /without its status/],
   "no legal name": [without("legalName", null), /without its legal name/],
   "no USDOT number": [without("dotNumber"), /without its USDOT number/],
-  "gzip that is none": [packed(randomBytes(2000)), /cannot be read/],
-  "gzip that is cut off": [packed(gzipSync(randomBytes(4000)).subarray(0, 2000)), /cannot be read/],
+  "gzip that is none": [packed(randomBytes(2000)), /unreadable/],
+  "gzip that is cut off": [packed(gzipSync(randomBytes(4000)).subarray(0, 2000)), /unreadable/],
   "an encoding that was not asked for": [
     { status: 200, body: "x", headers: { "content-encoding": "br" } },
-    /cannot be read/,
+    /unreadable/,
   ],
   "a giant body": [{ status: 200, body: Buffer.alloc(5 << 20, " ") }, /more than 4 MiB/],
   "a giant body that is packed": [packed(gzipSync(Buffer.alloc(8 << 20, " "))), /more than 4 MiB/],

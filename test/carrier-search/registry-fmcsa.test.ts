@@ -85,7 +85,7 @@ describe("FMCSA", () => {
         const fake = yield* registryFake({ dockets, instead })
         const failed = yield* asked(fake, refused(few), waitsFor(reply))
         assert.match(failed.reason, because)
-        assert.match(failed.reason, /, 2 times$/)
+        assert.match(failed.reason, /, in 2 attempts$/)
         assert.deepEqual([failed.failed, failed.first], [1, 3])
         assert.strictEqual(fake.asked.get(3), 2)
         assert.isAtMost(fake.counts.total, 6)
@@ -191,7 +191,7 @@ const conversing = () => {
       const fake = yield* registryFake({})
       const nowhere = { url: "http://127.0.0.1:9/qc/services", tries: 2 }
       const failed = yield* asked(fake, refused(few), nowhere)
-      assert.match(failed.reason, /connection was refused, 2 times/)
+      assert.match(failed.reason, /connection was refused, in 2 attempts/)
       const unknown = { url: "http://registry.invalid/qc/services", tries: 1 }
       assert.match((yield* asked(fake, refused(few), unknown)).reason, /cannot be resolved/)
     }),

@@ -73,7 +73,7 @@ describe("catalog register", () => {
       expect(yield* registered(settings)).toContain("Keystone cannot be reached")
       cloud.answers["POST /v3/auth/tokens"] = () => ({ status: 401, body: fake_password })
       const refused = yield* registered(settings)
-      expect(refused).toContain("refuses the service user")
+      expect(refused).toContain("rejects the service user")
       expect(refused).not.toContain(fake_password)
     }),
   )

@@ -67,7 +67,7 @@ describeWithServer("a nats-server that hangs", () => {
           )
           assert.equal((yield* state).state.messages, 1)
         }).pipe(Effect.scoped, Effect.provide(logged))
-        const why = lines.find((line) => line.startsWith("nats-server ended"))
+        const why = lines.find((line) => line.startsWith("nats-server exited"))
         assert.match(why ?? "", /it did not respond for 0\.9 s/)
       }).pipe(Effect.scoped),
     60_000,

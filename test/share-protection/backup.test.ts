@@ -389,7 +389,7 @@ describe("the context of a backup", () => {
     const expire = ExpireBackup.make({})
     assert.include(detail([...available, restoring], expire), `Restore ${restore_id} reads`)
     const restore = StartBackupRestore.make({ restore_id })
-    assert.include(detail([...available, restoring], restore), "reads the backup already")
+    assert.include(detail([...available, restoring], restore), "is already reading the backup")
     assert.include(detail(states.error, restore), "A backup that is in error cannot be restored")
   })
 })

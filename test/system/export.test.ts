@@ -342,7 +342,7 @@ describe("the installation's key", () => {
       const folder = yield* temporaryFolder
       writeFileSync(notaryKeyPath(folder), "-----BEGIN PRIVATE KEY-----\nsecret\n")
       const failure = yield* Effect.flip(Effect.provide(Notary, notary(folder)))
-      assert.include(failure.message, "is no Ed25519 key")
+      assert.include(failure.message, "is not an Ed25519 key")
       assert.notInclude(failure.message, "secret")
       rmSync(notaryKeyPath(folder))
       assert.notEqual(newKey().key.name, newKey().key.name)

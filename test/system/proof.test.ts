@@ -201,7 +201,7 @@ describe("a proof", () => {
         Effect.map(Effect.result(prove(asked)), (result) =>
           Result.isFailure(result) ? String(result.failure) : "",
         )
-      assert.include(yield* why({ stream: aggregate }), "Nothing of the log is sealed")
+      assert.include(yield* why({ stream: aggregate }), "No commits are sealed")
       yield* sealedStory
       assert.include(yield* why({ stream: "test.counter.none" }), "held nothing")
       assert.include(yield* why({ stream: aggregate, kept: 1000 }), "The stored head has 1000")

@@ -117,7 +117,7 @@ describe("a file that is not a model", () => {
     "a picture": [
       "a.h5",
       Buffer.from("\x89PNG\r\n\x1a\n and more", "latin1"),
-      /does not begin like/,
+      /does not start like/,
     ],
     "a text": ["a.txt", Buffer.from("hello, world, hello"), /is not a Keras \.h5 or \.keras/],
     "one of PyTorch": ["a.pth", Buffer.from("PK\x03\x04 and more"), /PyTorch.*torch.onnx/],

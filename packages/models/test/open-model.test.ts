@@ -258,7 +258,7 @@ describe("an .onnx", () => {
       1e-6,
     )
     const bare = onnxOf(["N", 224, 224, 3], [mean_of_all])
-    expect(await refused(bare)).toContain("one output, and it is not a probability")
+    expect(await refused(bare)).toContain("one output, which is not a probability")
   })
 
   it("gets a softmax if its sigmoid is not the last operation", async () => {

@@ -183,7 +183,7 @@ describe("a disk that fails", () => {
     }
     await engine.close()
     const [line = assert.fail(), ...more] = reports
-    assert.match(line, /^it is read-only .*EIO: i\/o error, fdatasync$/)
+    assert.match(line, /^the store is read-only .*EIO: i\/o error, fdatasync$/)
     assert.deepEqual(more, [])
   })
 })

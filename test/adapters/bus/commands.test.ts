@@ -82,7 +82,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
       const begun = performance.now()
       const failed = yield* Effect.flip(send(origin("a"), count("x", 1)))
       assert(failed instanceof Unavailable)
-      assert.match(failed.detail, /^No host answered/)
+      assert.match(failed.detail, /^No host responded/)
       assert.isBelow(performance.now() - begun, 5000)
     }),
   )

@@ -19,7 +19,7 @@ describePostgres("a look at PostgreSQL", () => {
         yield* ask(connection, "create role doctor login password 'secret'")
         const as_other = connection.replace("postgres@", "doctor@")
         const [poor] = yield* look(as_other, "secret")
-        assert.include(poor?.why, "may make no schema")
+        assert.include(poor?.why, "may not create schemas")
         const [wrong] = yield* look(as_other, "another")
         assert.equal(wrong?.status, "fail")
         assert.notInclude(wrong?.why, "another")

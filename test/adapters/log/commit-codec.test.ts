@@ -36,7 +36,7 @@ describe("a commit's bytes", () => {
     ["nothing", "", /empty/],
     ["no JSON", "{", /no JSON$/],
     [
-      "no UTF-8",
+      "not UTF-8",
       Buffer.concat([Buffer.from('{"v":1,"actor":"'), Buffer.of(0xff, 0x22, 0x7d)]),
       /UTF-8/,
     ],

@@ -219,7 +219,7 @@ describeNats("generations of the log", (it) => {
       assert.include(JSON.stringify(cut), "is cut off")
       rmSync(data)
       const gone = yield* read(0)
-      assert.include(JSON.stringify(gone), "Put its files back")
+      assert.include(JSON.stringify(gone), "Restore its files")
       // Loading and reading recent commits use only the stream, not the archive file.
       assert.isTrue(Result.isSuccess(yield* read(base)))
       assert.isAbove(yield* opened(options, count("often", 30)), base)
@@ -229,7 +229,7 @@ describeNats("generations of the log", (it) => {
   it.effect("is not begun where nothing was written since the last", () =>
     Effect.gen(function* () {
       const { options } = yield* rolled
-      assert.include(String(yield* Effect.flip(rollLog(options))), "Nothing has been written")
+      assert.include(String(yield* Effect.flip(rollLog(options))), "No commits were written")
     }).pipe(Effect.scoped),
   )
 

@@ -69,7 +69,7 @@ describeNats("the old generation of the log", (it) => {
         Effect.flatMap(Log, (log) => log.append([append])),
         oldRelease(options),
       )
-      assert.include(String(yield* Effect.flip(rollLog(options))), "written to since")
+      assert.include(String(yield* Effect.flip(rollLog(options))), "written to afterwards")
       assert.deepEqual(yield* leftover(options), [options.name])
     }).pipe(Effect.scoped),
   )

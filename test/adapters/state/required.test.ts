@@ -103,7 +103,7 @@ describeNats("a backup of state that can be restored", (it) => {
       yield* marked({ [restoring_key]: id })
       const folder = join(yield* newTarget, "data")
       const failure = yield* Effect.flip(restored(to, world.log, { folder, is_files_only: true }))
-      assert.include(failure.message, "was begun and not finished")
+      assert.include(failure.message, "was not finished")
       assert.isTrue(existsSync(join(folder, "restoring.json")))
       yield* marked({})
       yield* restored(to, world.log, { folder, is_files_only: true })

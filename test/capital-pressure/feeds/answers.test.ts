@@ -92,22 +92,26 @@ describe("FINRA's workbook", () => {
     }),
   )
 
-  it.live("that is cut, or no workbook, or unpacks without end, is refused", () =>
+  it.live("that is cut, or not a workbook, or unpacks without end, is refused", () =>
     Effect.gen(function* () {
       const good = yield* Effect.promise(() => workbook([margin_headings, [...row]]))
-      yield* refusing("margin_debt", good.subarray(0, good.length - 30), /no workbook/)
-      yield* refusing("margin_debt", Buffer.from("PK\u0003\u0004 and then nothing"), /no workbook/)
+      yield* refusing("margin_debt", good.subarray(0, good.length - 30), /not a workbook/)
+      yield* refusing(
+        "margin_debt",
+        Buffer.from("PK\u0003\u0004 and then nothing"),
+        /not a workbook/,
+      )
       const bad = Buffer.from(good)
       bad.fill(0x5a, 40, 300)
-      yield* refusing("margin_debt", bad, /no workbook/)
+      yield* refusing("margin_debt", bad, /not a workbook/)
       const spaces = Buffer.alloc(12 * 1024 * 1024, " ")
       const bomb = { name: "xl/worksheets/sheet1.xml", content: spaces }
       const bombs = archiveOf([bomb, { ...bomb, name: "xl/worksheets/sheet2.xml", over: 0 }])
       assert.isBelow(bombs.length, 100_000)
       yield* refusing("margin_debt", bombs, /FINRA decompresses to more than 16 MB/)
-      yield* refusing("margin_debt", archiveOf([{ ...bomb, bytes: 10 }]), /no workbook/)
+      yield* refusing("margin_debt", archiveOf([{ ...bomb, bytes: 10 }]), /not a workbook/)
       const other = archiveOf([{ name: "xl/any.xml", content: Buffer.from("<a/>") }])
-      yield* refusing("margin_debt", other, /no workbook/)
+      yield* refusing("margin_debt", other, /not a workbook/)
     }),
   )
 })
@@ -127,9 +131,9 @@ describe("the CFTC's rows", () => {
   )
 
   const wrong: ReadonlyArray<readonly [string, object, RegExp]> = [
-    ["a number that is none", { open_interest_all: "many" }, /JSON of another form/],
-    ["a number instead of a text", { open_interest_all: 5 }, /JSON of another form/],
-    ["a negative number", { asset_mgr_positions_long: "-5" }, /JSON of another form/],
+    ["a number that is none", { open_interest_all: "many" }, /JSON in an unexpected format/],
+    ["a number instead of a text", { open_interest_all: 5 }, /JSON in an unexpected format/],
+    ["a negative number", { asset_mgr_positions_long: "-5" }, /JSON in an unexpected format/],
     ["no open interest", { open_interest_all: "0" }, /exceed the open interest/],
     ["longs above it", { asset_mgr_positions_long: "3000000" }, /exceed the open interest/],
     ["shorts above it", { asset_mgr_positions_short: "3000000" }, /exceed the open interest/],
@@ -162,7 +166,7 @@ describe("the CFTC's rows", () => {
 
   it.live("are refused as anything else than rows", () =>
     Effect.gen(function* () {
-      yield* refusing("cot_am_spx", '{"message":"error"}', /JSON of another form/)
+      yield* refusing("cot_am_spx", '{"message":"error"}', /JSON in an unexpected format/)
       yield* refusing("cot_am_spx", "[]", /no values/)
     }),
   )
@@ -174,8 +178,8 @@ describe("FiscalData's and Cboe's answers", () => {
       const data = [{ record_date: "2024-01-02", debt_held_public_amt: "5" }]
       const pages = JSON.stringify({ data, meta: { "total-count": 2 } })
       yield* refusing("treasury_supply", pages, /returned 1 of 2 rows/)
-      yield* refusing("treasury_supply", '{"error":"x"}', /JSON of another form/)
-      yield* refusing("treasury_supply", '{"data":[', /JSON of another form/)
+      yield* refusing("treasury_supply", '{"error":"x"}', /JSON in an unexpected format/)
+      yield* refusing("treasury_supply", '{"data":[', /JSON in an unexpected format/)
       yield* refusing("skew", "DATE,VVIX\n01/02/2024,1\n", /changed its columns.*DATE, VVIX/)
       yield* refusing("skew", "DATE,SKEW\n2024/01/02,1\n", /"2024\/01\/02", which is not a date/)
     }),

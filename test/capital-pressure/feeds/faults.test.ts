@@ -52,19 +52,19 @@ const faults: ReadonlyArray<Fault> = [
       response.writeHead(200, { "content-type": "text/html" })
       response.end("<!DOCTYPE html><html><title>Maintenance</title></html>")
     },
-    because: /(a web page, not data|no workbook)\. Its form may have changed/,
+    because: /(a web page instead of data|not a workbook)\. Its format may have changed/,
     asked: 1,
   },
   {
     name: "answers with nothing",
     answer: (response) => response.writeHead(200).end(),
-    because: /nothing|no workbook/,
+    because: /nothing|not a workbook/,
     asked: 1,
   },
   {
     name: "answers with bytes of any kind",
     answer: (response) => response.writeHead(200).end(randomBytes(5000)),
-    because: /no text|no workbook/,
+    because: /not text|not a workbook/,
     asked: 1,
   },
   {
@@ -73,7 +73,7 @@ const faults: ReadonlyArray<Fault> = [
       response.writeHead(200, { "content-length": "5000" })
       response.write("date,value\n2024-01-02,1", () => response.socket?.destroy())
     },
-    because: /cannot be reached, or broke off/,
+    because: /cannot be reached, or closed the connection/,
     asked: tries_max,
   },
   {
@@ -83,7 +83,7 @@ const faults: ReadonlyArray<Fault> = [
       packed.fill(0xff, 12, 40)
       response.writeHead(200, { "content-encoding": "gzip" }).end(packed)
     },
-    because: /cannot be unpacked/,
+    because: /cannot be decompressed/,
     asked: tries_max,
   },
   {
@@ -92,7 +92,7 @@ const faults: ReadonlyArray<Fault> = [
       const packed = gzipSync(randomBytes(5000))
       response.writeHead(200, { "content-encoding": "gzip" }).end(packed.subarray(0, 2500))
     },
-    because: /cannot be unpacked/,
+    because: /cannot be decompressed/,
     asked: tries_max,
   },
   {
@@ -232,7 +232,7 @@ describe("an answer that is too large", () => {
         more()
         return true
       }
-      yield* refused(fetch(metricOf("skew")), /more bytes than a feed has/)
+      yield* refused(fetch(metricOf("skew")), /more bytes than a feed can have/)
       assert.isBelow(sent, 100 * mb)
       assert.lengthOf(fake.asked, 1)
     }),
@@ -247,7 +247,7 @@ describe("an answer that is too large", () => {
         response.writeHead(200, { "content-encoding": "gzip" }).end(bomb)
         return true
       }
-      yield* refused(fetch(metricOf("ofr_fsi")), /more bytes than a feed has/)
+      yield* refused(fetch(metricOf("ofr_fsi")), /more bytes than a feed can have/)
     }),
   )
 

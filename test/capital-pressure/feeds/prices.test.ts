@@ -89,14 +89,14 @@ describe("prices of Yahoo", () => {
 
   const wrong: ReadonlyArray<readonly [string, unknown, RegExp]> = [
     ["another ticker", chart("XLV", [[jan_2, 1, 1]]), /another ticker/],
-    ["another currency", chart("UNH", [[jan_2, 1, 1]], { currency: "EUR" }), /than USD/],
-    ["no close", chart("UNH", [[jan_2, null, null]]), /has no closing price/],
+    ["a currency", chart("UNH", [[jan_2, 1, 1]], { currency: "EUR" }), /than USD/],
+    ["no closing price", chart("UNH", [[jan_2, null, null]]), /has no closing price/],
     ["a close of nothing", chart("UNH", [[jan_2, 0, 0]]), /no price for 2024-01-02/],
     ["a day to come", chart("UNH", [[jan_2 + 36_500 * day_s, 1, 1]]), /in the future/],
     ["a web page", "<html>Sign in</html>", /a web page/],
     ["an error", { chart: { result: null, error: { code: "Not Found" } } }, /an error instead/],
     ["columns of unequal length", uneven(), /unequal length/],
-    ["another form", { finance: {} }, /JSON of another form/],
+    ["another form", { finance: {} }, /JSON in an unexpected format/],
   ]
   for (const [what, body, because] of wrong) {
     it.live(`are refused as ${what}`, () =>
@@ -154,9 +154,9 @@ describe("prices of Stooq", () => {
       assert.deepEqual(without.fake.asked, [])
       const wrong = Redacted.make("wrong")
       const { prices, fake } = yield* given({ prices_source: "stooq", stooq_key: wrong })
-      yield* refused(prices("XLV"), /Stooq does not know the key of capital\.stooq_key/)
+      yield* refused(prices("XLV"), /Stooq does not accept the key in capital\.stooq_key/)
       answering(fake, "Exceeded the daily hits limit")
-      yield* refused(prices("XLV"), /no more requests for today/)
+      yield* refused(prices("XLV"), /no more requests today/)
       answering(fake, "")
       yield* refused(prices("XLV"), /Stooq returned nothing/)
       answering(fake, "No data")

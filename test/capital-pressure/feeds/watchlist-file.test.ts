@@ -53,7 +53,10 @@ describe("the watchlist's file", () => {
     ['[{"ticker":"UNH","target":1,"fwd_pe":"17x"}]', /entry 1 \(UNH\) needs a fwd_pe/],
     ['[{"ticker":"UNH","target":1,"set_on":"yesterday"}]', /needs a set_on of the form YYYY/],
     ['[{"ticker":"UNH","target":1,"note":"x"}]', /entry 1 \(UNH\) has note, which is no field/],
-    ['[{"ticker":"UNH","target":1},{"ticker":"UNH","target":2}]', /entry 2 \(UNH\) comes twice/],
+    [
+      '[{"ticker":"UNH","target":1},{"ticker":"UNH","target":2}]',
+      /entry 2 \(UNH\) is listed twice/,
+    ],
   ]
   for (const [text, because] of wrong) {
     it.live(`is refused in one line as ${text}`, () =>

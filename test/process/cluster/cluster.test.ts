@@ -251,7 +251,9 @@ describeWithServer("a cluster that is killed", () => {
       cluster.killParent()
       await until("all of them to be gone", soon_ms, () => !pids.some(isRunning))
       for (const { node_id } of cluster.nodes) {
-        expect(cluster.told()).toContain(`${node_id}: who started this server is gone`)
+        expect(cluster.told()).toContain(
+          `${node_id}: the process that started this server has exited`,
+        )
       }
     },
     timeout_ms,

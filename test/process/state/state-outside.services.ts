@@ -99,7 +99,7 @@ describeWithServer("a server with a bus of its own", () => {
       assert.match(closed.stderr, /is sealed/)
       const refused = await runVerb(folder, [...restore, ...sealed], on(bus.url))
       assert.equal(refused.code, 1)
-      assert.match(refused.stderr, /holds a log already/)
+      assert.match(refused.stderr, /already has a log/)
       await verb(folder, bus.url, ...restore, ...sealed, "--files-only")
       const second = await startServer(folder, on(bus.url))
       assert.equal(second.credentials.admin.token, token)

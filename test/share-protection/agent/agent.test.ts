@@ -243,7 +243,9 @@ describe("an agent that stops", () => {
       yield* Scope.close(scope, Exit.void)
       assert.isBelow(Date.now() - before, 10_000)
       assert.equal(world.engine.running, 0)
-      yield* until(Effect.sync(() => world.logged.some((line) => /could not be freed/.test(line))))
+      yield* until(
+        Effect.sync(() => world.logged.some((line) => /could not be released/.test(line))),
+      )
     }),
   )
 

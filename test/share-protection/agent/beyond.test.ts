@@ -153,7 +153,7 @@ describe("a restore in place with a plan hash", () => {
       const { state, error } = yield* restoreBy({ plan_hash })
       assert.equal(state, "error")
       assert.equal(error?.code, "svc.conflict")
-      assert.include(error?.detail, "changed since the plan")
+      assert.include(error?.detail, "changed since the dry run")
       assert.equal((yield* readTree(project_folder(world)))["a.txt"], "spoilt")
       assert.notInclude(world.engine.calls, "restore")
       yield* assertNothingLeft(world)

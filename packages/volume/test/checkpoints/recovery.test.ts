@@ -388,6 +388,6 @@ describe("a checkpoint of another volume", () => {
     for (const name of readdirSync(one).filter((file) => file.startsWith("checkpoint-"))) {
       writeFileSync(join(other, name), readFileSync(join(one, name)))
     }
-    await assert.rejects(opened(other), /not those of its checkpoint/)
+    await assert.rejects(opened(other), /not match its checkpoint/)
   })
 })

@@ -175,7 +175,7 @@ describe("compaction on request", () => {
     const facts = await engine.scan(0, 1000)
     const { is_done, problem } = await engine.reclaim(wait_ms)
     assert(is_done)
-    assert.match(problem ?? "", /once the event log has all facts/)
+    assert.match(problem ?? "", /after the event log has all facts/)
     assert.deepEqual(await engine.scan(0, 1000), facts)
     const isShut = (cause: unknown) => faultOf(cause)._tag === "BlobStoreFailed"
     const refused = assert.rejects(engine.reclaim(wait_ms), isShut)

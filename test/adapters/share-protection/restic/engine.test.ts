@@ -44,7 +44,7 @@ describe("what restic's codes mean", () => {
       Effect.gen(function* () {
         const failure = yield* Effect.flip((yield* Engine).init(repository))
         assert.instanceOf(failure, TrustAccessDenied)
-        assert.match(failure.detail, /that of a target that is there/)
+        assert.match(failure.detail, /it belongs to another target/)
       }),
     ),
   )

@@ -212,7 +212,7 @@ describeNats("a worker's user", (it) => {
       const { admit } = yield* usersOf
       for (const public_key of ["", "U", '" } ] }', `U${"A".repeat(55)}\n`, "SUAB"]) {
         const failure = yield* Effect.flip(admit(workerUser({ worker_id: one, public_key })))
-        assert.include(failure.message, "no public key of a user")
+        assert.include(failure.message, "not the public key")
       }
     }),
   )

@@ -24,7 +24,7 @@ export const agentsMemory = ({ command_timeout_seconds }: AgentsMemoryOptions) =
         Effect.timeoutOrElse({
           duration: Duration.seconds(command_timeout_seconds),
           orElse: () => {
-            const detail = `Worker ${worker_id} did not answer in ${command_timeout_seconds} s.`
+            const detail = `Worker ${worker_id} did not reply within ${command_timeout_seconds} s.`
             return Effect.fail(new WorkerUnavailable({ detail }))
           },
         }),

@@ -46,7 +46,7 @@ export const computeMemory = (room: MachineRoom) =>
       const refusal = ({ image }: Boot) => {
         if (room.machines.size >= room.room) return "There is no room for another machine."
         const is_there = room.images.some(({ name }) => name === image)
-        return is_there ? undefined : `There is no image ${image}.`
+        return is_there ? undefined : `The image ${image} does not exist.`
       }
       const life = (machine: Machine) =>
         Effect.gen(function* () {
