@@ -55,7 +55,7 @@ export const promisedOf = (
   )
 
 const described = (shape: Shape): string =>
-  shape.description ?? shape.allOf?.map(described).find((text) => text !== "") ?? ""
+  shape.allOf?.map(described).find((text) => text !== "") ?? shape.description ?? ""
 
 /** The same shape without descriptions, which may change. */
 export const bare = (shape: Shape): unknown =>

@@ -78,9 +78,9 @@ describe("FINRA's workbook", () => {
       const other = yield* book(["Month", "Debit", "Credit"], ["2024-02", 1, 2])
       yield* refusing("margin_debt", other, /no sheet with the columns of margin balances \(Sheet/)
       const empty = yield* book(margin_headings, ["2024-02", null, 1, 1])
-      yield* refusing("margin_debt", empty, /no debit for 2024-02/)
+      yield* refusing("margin_debt", empty, /no debit balance for 2024-02/)
       const negative = yield* book(margin_headings, ["2024-02", -1, 1, 1])
-      yield* refusing("margin_debt", negative, /no debit for 2024-02/)
+      yield* refusing("margin_debt", negative, /no debit balance for 2024-02/)
       const words = yield* book(margin_headings, ["2024-02", 1, "n/a", 1])
       yield* refusing("margin_cushion", words, /no free credit for 2024-02/)
       const twice = yield* book(margin_headings, [...row], ["2024-02", 1, 1, 1])
@@ -147,7 +147,7 @@ describe("the CFTC's rows", () => {
     [
       "a date twice",
       { report_date_as_yyyy_mm_dd: first?.report_date_as_yyyy_mm_dd },
-      /tells 2024-01-02 twice/,
+      /has 2024-01-02 twice/,
     ],
     ["two jumps", { asset_mgr_positions_short: "1900000" }, /2 weeks that change by more than 25/],
   ]

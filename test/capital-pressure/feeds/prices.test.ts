@@ -113,7 +113,10 @@ describe("prices of Yahoo", () => {
     Effect.gen(function* () {
       const { prices, fake } = yield* given()
       answering(fake, "Too Many Requests", 429)
-      yield* refused(prices("UNH"), /^UNH: Yahoo returned status 429.*capital\.prices_source stooq/)
+      yield* refused(
+        prices("UNH"),
+        /^UNH: Yahoo returned status 429.*capital\.prices_source to stooq/,
+      )
       const { length } = fake.asked
       yield* refused(
         prices("LLY"),
