@@ -59,7 +59,7 @@ export const readFailureOf = (cause: unknown): unknown => {
   const detail =
     codeOf(cause) === query_canceled_code
       ? "The query exceeded database.statement_timeout_seconds: request less data, or raise the " +
-      ? "setting."
+        "setting."
       : "The database of the read models is unavailable."
   return new DatabaseUnusable({ detail })
 }
