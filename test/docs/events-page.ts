@@ -21,6 +21,7 @@ export const services = async (): Promise<ReadonlyArray<readonly [string, Publis
 
 /** The subset of JSON Schema that the data of events uses. */
 export interface Shape {
+  readonly pattern?: string
   readonly type?: string
   readonly enum?: ReadonlyArray<string>
   readonly description?: string

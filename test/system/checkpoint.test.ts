@@ -164,7 +164,7 @@ describe("the checkpointer", () => {
       const last = yield* (yield* Log).load(checkpoint_stream)
       assert.deepEqual(last?.commit.commands, ["checkpoint-1"])
       assert.equal(last?.commit.cause, "2")
-      assert.equal(last?.commit.actor, "system-checkpointer")
+      assert.equal(last?.commit.actor, "process:system-checkpointer")
     }).pipe(Effect.provide(app)),
   )
 

@@ -203,7 +203,7 @@ describe("a proof", () => {
         )
       assert.include(yield* why({ stream: aggregate }), "No commits are sealed")
       yield* sealedStory
-      assert.include(yield* why({ stream: "test.counter.none" }), "held nothing")
+      assert.include(yield* why({ stream: "test.counter.none" }), "had no commits")
       assert.include(yield* why({ stream: aggregate, kept: 1000 }), "The stored head has 1000")
       yield* count("a", 100)
       assert.include(yield* why({ stream: aggregate }), "not sealed yet")

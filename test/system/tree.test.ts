@@ -109,6 +109,6 @@ describe("the tree over the log", () => {
 
   it("does not answer for leaves that have not come", () => {
     const gathered = makeRootCollector(digest, [{ from: 0, to: 4 }])
-    assert.throws(() => gathered.rootOf({ from: 0, to: 4 }), /have not come/)
+    assert.throws(() => gathered.rootOf({ from: 0, to: 4 }), /are missing/)
   })
 })

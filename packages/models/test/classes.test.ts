@@ -64,7 +64,7 @@ describe("a class file", () => {
     "a bare number": ["3", "is neither an object nor a list"],
     "no JSON": ["{'0':'a'}", "is not valid JSON"],
     "no text": ["", "is not valid JSON"],
-    "a huge index": ['{"999999999":"a"}', "none of the index 0"],
+    "a huge index": ['{"999999999":"a"}', "none with the index 0"],
     "ten thousand and one names": [
       JSON.stringify(Array.from({ length: 10_001 }, (_, at) => `n${at}`)),
       "has more than 10000 classes",

@@ -270,7 +270,7 @@ describe("an .onnx", () => {
 
   it("with another input shape is rejected in one line", async () => {
     expect(await refused(onnxOf(["N", 299, 299, 3]))).toContain("[N, 224, 224, 3]")
-    expect(await refused(onnxOf([32, 224, 224, 3]))).toContain("takes 32 images at once")
+    expect(await refused(onnxOf([32, 224, 224, 3]))).toContain("has the fixed batch size 32")
   })
 
   it("that returns NaN is rejected", async () => {

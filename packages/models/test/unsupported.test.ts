@@ -113,7 +113,7 @@ describe("a network with another input or output", () => {
 
   it("of another class is rejected", () => {
     expect(errorOf(() => readConfig({ class_name: "MyModel", config: {} }))).toContain(
-      "of the class MyModel, and only a Sequential or Functional one",
+      "the class MyModel, but only Sequential and Functional models",
     )
   })
 

@@ -37,7 +37,7 @@ describeNats("a stream", (it) => {
       // A maximum age of one second also limits the deduplication window.
       assert.deepEqual(options, ["duplicate_window", "max_age", "subjects"])
       assert.include(error.message, "OTHER")
-      assert.include(error.message, "max_age is 1000000000, wanted 0")
+      assert.include(error.message, "max_age is 1000000000 instead of 0")
       const left = yield* Effect.promise(() => jsm.streams.info("OTHER"))
       assert.deepEqual(left.config.subjects, ["other.>"])
     }),

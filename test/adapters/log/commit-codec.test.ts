@@ -34,7 +34,7 @@ describe("a commit's bytes", () => {
 
   const unreadable: ReadonlyArray<[string, string | Uint8Array, RegExp]> = [
     ["nothing", "", /empty/],
-    ["no JSON", "{", /no JSON$/],
+    ["no JSON", "{", /not JSON$/],
     [
       "not UTF-8",
       Buffer.concat([Buffer.from('{"v":1,"actor":"'), Buffer.of(0xff, 0x22, 0x7d)]),
@@ -44,11 +44,15 @@ describe("a commit's bytes", () => {
     ["a word", "null", /object/],
     ["another version", text({ v: 2 }), /version/],
     ["no version", text({ v: undefined }), /version/],
-    ["its fields in another order", JSON.stringify({ mood: "x", ...commit }), /written/],
+    [
+      "its fields in another order",
+      JSON.stringify({ mood: "x", ...commit }),
+      /format of any release/,
+    ],
     [
       "several lines",
       JSON.stringify(commit, null, 1).replace("{\n ", "{").replace('": 1', '":1'),
-      /written/,
+      /format of any release/,
     ],
     ["no events", text({ events: undefined }), /events/],
     ["events of no type", text({ events: [{}] }), /events/],

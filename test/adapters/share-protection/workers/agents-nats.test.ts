@@ -71,7 +71,7 @@ describeNats("agents over NATS", (it) => {
       })
       yield* Effect.promise(() => connection.flush())
       const failure = yield* Effect.flip((yield* end()).offer(worker_id, order))
-      assert.include(failure.detail, "nonsense")
+      assert.include(failure.detail, "invalid reply")
     }).pipe(Effect.scoped),
   )
 

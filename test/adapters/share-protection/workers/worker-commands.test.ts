@@ -183,7 +183,9 @@ const scenes = [
         assert.equal(refusal.code, "svc.forbidden", JSON.stringify(batch))
       }
       assert.equal(yield* log.head(""), before)
-      assert.isTrue(lines.some((line) => line.includes(`Worker ${other_worker_id} was refused`)))
+      assert.isTrue(
+        lines.some((line) => line.includes(`command of worker ${other_worker_id} was rejected`)),
+      )
     }),
   ),
   served("answers a worker by the rejections of what it asked", (as, job) =>
