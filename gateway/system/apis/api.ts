@@ -9,6 +9,10 @@ const Html = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/html" 
 
 const Bytes = Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array())
 
+const NoPage = NotFound.annotate({
+  description: "The page or file does not exist, or `Accept` does not allow HTML.",
+})
+
 const open = HttpApiGroup.make("system")
   .annotate(OpenApi.Description, "What the process says of itself.")
   .add(
@@ -44,7 +48,7 @@ const open = HttpApiGroup.make("system")
       OpenApi.Summary,
       "Read which events are published, and how they are had",
     ),
-    HttpApiEndpoint.get("docs", "/docs", { success: Html, error: NotFound }).annotate(
+    HttpApiEndpoint.get("docs", "/docs", { success: Html, error: NoPage }).annotate(
       OpenApi.Summary,
       "Show this document as a page",
     ),
