@@ -195,7 +195,7 @@ const judge = (world: World, id: string, event: Message, cause: number) => {
     const is_there = snapshotsOf(id).some(([snapshot]) => snapshot === event.engine_snapshot_id)
     law(world)(is_there, "a backup that is made has its snapshot")
   }
-  if (event.type === "JobFailed" && String(detailOf(event)).includes("began anew")) {
+  if (event.type === "JobFailed" && String(detailOf(event)).includes("its agent restarted")) {
     count(world, "a worker forgot a job")
     const machine = world.machines.get(records.jobs.get(id)?.hold?.worker_id ?? "")
     law(world)(machine?.is_anew === true, "no job is failed whose agent still has it")
