@@ -50,7 +50,7 @@ const flagRow = ({ name, aliases, type, description }: HelpDoc.FlagDoc): Row => 
 
 const argumentRow = ({ name, variadic, required, description }: HelpDoc.ArgDoc): Row => ({
   left: `${name}${variadic ? "..." : ""}`,
-  right: Option.getOrElse(description, () => "") + (required ? "" : " (optional)"),
+  right: Option.getOrElse(description, () => (required ? "" : "Optional")),
 })
 
 const section = (title: string, lines: ReadonlyArray<string>) =>

@@ -303,6 +303,27 @@ const withoutOptions = (found: Readonly<Record<string, Option.Option<FlagValue>>
     ),
   )
 
+/** Groups whose resources may be named instead of their id (`share-protection/name.ts`). */
+const is_named = new Set(["targets", "policies", "templates"])
+
+/** Arguments of paths whose meaning does not follow from the command group. */
+const argument_texts: Readonly<Record<string, string>> = {
+  domain_id: "ID of the domain",
+  metric_id: "ID of the metric",
+  tier: "Tier, 1 to 4",
+  name: "Name of the read model",
+  sequence: "Sequence number of the dead letter",
+  service: "Service of the aggregate",
+  aggregate: "Kind of the aggregate",
+}
+
+const argumentText = (group: string, name: string) => {
+  const known = argument_texts[name]
+  if (known !== undefined) return known
+  const noun = group === "audit" ? "aggregate" : group.replace(/ies$/, "y").replace(/s$/, "")
+  return `${is_named.has(group) ? "ID or name" : "ID"} of the ${noun}`
+}
+
 const example = (group: string, operation: Operation) =>
   operation.example ??
   [
@@ -319,7 +340,11 @@ const operationCommand = (group: string, operation: Operation) => {
   const command = Command.make(
     name,
     {
-      at: recordOf(argumentsOf(path), (name) => Argument.String(name.replaceAll("_", "-"))),
+      at: recordOf(argumentsOf(path), (name) =>
+        Argument.String(name.replaceAll("_", "-")).pipe(
+          Argument.withDescription(argumentText(group, name)),
+        ),
+      ),
       typed: Object.fromEntries(fieldsOf(operation).map((field) => [field.name, flag(field)])),
       limited: is_paged === true && items !== undefined ? { limit } : {},
       waited: has_job === true ? { wait } : {},

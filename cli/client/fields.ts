@@ -21,12 +21,15 @@ const leavesOf = (
   return members.flatMap(([member, one]) => leavesOf([`${name}.${member}`, one], is_required))
 }
 
+/** The abbreviation as this command line spells it. */
+const withId = (text: string) => text.replaceAll(/\bId(s?)\b/g, "ID$1")
+
 const fieldOf = ([name, schema]: Named, shape: string): Field => {
   const { description, examples, flag } = schema.ast.context?.annotations ?? {}
-  const text = String(description).replace(/\.$/, "")
+  const text = withId(String(description).replace(/\.$/, ""))
   const kind = kindOf(schema)
   const choices = choicesOf(schema)
-  const repeated = kind === "json" ? "; may be repeated" : ""
+  const repeated = kind === "json" ? " (repeatable)" : ""
   const example = Array.isArray(examples) ? `, for example ${examples[0]}` : ""
   return {
     name,

@@ -66,6 +66,7 @@ describe("the command line", { timeout: 60_000 }, () => {
     assert.equal(stdout, almanac("jobs", "ls", "--help").stdout)
     assert.equal(almanac("help").stdout, almanac("--help").stdout)
     assert.include(almanac("help").stdout, "almanac help <command>")
+    assert.match(almanac("help", "targets", "show").stdout, /^ {2}id +ID or name of the target$/m)
   })
 
   it("never runs a command that it explains", () => {

@@ -105,6 +105,7 @@ export const domains: CommandGroup = {
       method: "PATCH",
       path: "/v1/admin/domains/{domain_id}",
       what: "Change the settings of a domain, from the next reconciliation on",
+      example: "almanac domains update DOMAIN_ID --quota-backups 500",
       body: fieldsOf(DomainSettings),
     },
   ],

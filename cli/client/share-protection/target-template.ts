@@ -32,6 +32,9 @@ export const templates: CommandGroup = {
       method: "POST",
       path,
       what: "Create a template; requires a domain owner",
+      example:
+        "almanac templates create --name shared --endpoint https://s3.example.org " +
+        "--bucket-scheme shared",
       resource,
       body: fieldsOf(NewTargetTemplate),
     },
@@ -40,6 +43,7 @@ export const templates: CommandGroup = {
       method: "PATCH",
       path: `${path}/{id}`,
       what: "Change a template",
+      example: "almanac templates update shared --keep-daily 14",
       resource,
       body: fieldsOf(TargetTemplateChanges),
     },

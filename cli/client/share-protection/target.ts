@@ -61,6 +61,7 @@ export const targets: CommandGroup = {
       command: "update",
       method: "PATCH",
       path: "/v1/targets/{id}",
+      example: "almanac targets update nightly --trust-id ID",
       what: "Change a target; it is enrolled once no required member is missing",
       resource,
       body: fieldsOf(TargetChangesA, TargetChangesB),

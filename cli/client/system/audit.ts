@@ -38,6 +38,7 @@ export const audit: CommandGroup = {
       command: "show",
       method: "GET",
       path: `${path}/{service}/{aggregate}/{id}`,
+      example: "almanac audit show blob-storage cluster almanac --position 500",
       what: "List the commits of an aggregate, or show its state at a time or position",
       items: "commits",
       is_paged: true,

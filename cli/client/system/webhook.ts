@@ -37,6 +37,7 @@ export const webhooks: CommandGroup = {
       method: "PATCH",
       path: `${path}/{id}`,
       what: "Change, pause or enable a webhook",
+      example: "almanac webhooks update ID --no-enabled",
       body: fieldsOf(WebhookPatch),
     },
     {
@@ -65,6 +66,7 @@ export const webhooks: CommandGroup = {
       method: "POST",
       path: `${path}/{id}/replay`,
       what: "Send past events again, from a position on",
+      example: "almanac webhooks replay ID --after 1200",
       body: fieldsOf(NewReplay),
     },
     {
