@@ -82,7 +82,7 @@ describe("FINRA's workbook", () => {
       const negative = yield* book(margin_headings, ["2024-02", -1, 1, 1])
       yield* refusing("margin_debt", negative, /no debit balance for 2024-02/)
       const words = yield* book(margin_headings, ["2024-02", 1, "n/a", 1])
-      yield* refusing("margin_cushion", words, /no free credit for 2024-02/)
+      yield* refusing("margin_cushion", words, /no free credit balance for 2024-02/)
       const twice = yield* book(margin_headings, [...row], ["2024-02", 1, 1, 1])
       yield* refusing("margin_debt", twice, /two values for 2024-02-28/)
       const coming = yield* book(margin_headings, ["2190-01", 1, 1, 1])

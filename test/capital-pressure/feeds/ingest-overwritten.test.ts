@@ -96,7 +96,7 @@ describe("a value that a file overwrote", () => {
       yield* Effect.promise(() => mkdir(join(answers, "nfci.json")))
       const failed = yield* ingest(http)
       assert(failed?.outcome === "failed")
-      assert.match(failed.detail, /nfci\.json cannot be removed \(\w+\)\. Remove it and ingest/)
+      assert.match(failed.detail, /nfci\.json cannot be removed \(\w+\)\. Delete it and ingest/)
       assert.deepEqual(yield* value, { value: 9 })
     }).pipe(Effect.provide(world)),
   )

@@ -120,7 +120,7 @@ describe("prices of Yahoo", () => {
       const { length } = fake.asked
       yield* refused(
         prices("LLY"),
-        /^LLY: Yahoo refused an earlier request, .* in 15 minutes\. Use another/,
+        /^LLY: Yahoo rejected an earlier request, .* in 15 minutes\. Use another/,
       )
       assert.lengthOf(fake.asked, length)
       const not_found = { chart: { result: null, error: { code: "Not Found" } } }

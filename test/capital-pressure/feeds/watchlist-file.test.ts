@@ -52,7 +52,7 @@ describe("the watchlist's file", () => {
     ['[{"ticker":"UNH","target":"400"}]', /needs a target above 0/],
     ['[{"ticker":"UNH","target":1,"fwd_pe":"17x"}]', /entry 1 \(UNH\) needs a fwd_pe/],
     ['[{"ticker":"UNH","target":1,"set_on":"yesterday"}]', /needs a set_on of the form YYYY/],
-    ['[{"ticker":"UNH","target":1,"note":"x"}]', /entry 1 \(UNH\) has note, which is no field/],
+    ['[{"ticker":"UNH","target":1,"note":"x"}]', /entry 1 \(UNH\) has the unknown field note/],
     [
       '[{"ticker":"UNH","target":1},{"ticker":"UNH","target":2}]',
       /entry 2 \(UNH\) is listed twice/,
