@@ -16,11 +16,15 @@ export const SecretName = Schema.String.check(
 
 /** A secret of a project. Error texts never contain its value. */
 export const SecretRequest = Schema.Struct({
-  project_id: Token,
-  name: Schema.optionalKey(SecretName),
+  project_id: Token.annotateKey({ description: "Project that owns the secret." }),
+  name: Schema.optionalKey(SecretName).annotateKey({
+    description: "A name of your choice, at most 255 characters.",
+  }),
   payload: Schema.RedactedFromValue(
     Schema.String.check(Schema.isMinLength(1), Schema.makeFilter<string>(isShort)),
-  ),
+  ).annotateKey({
+    description: `The secret, at most ${secret_bytes_max} bytes. No response contains it.`,
+  }),
 })
 
 export type SecretRequest = typeof SecretRequest.Type

@@ -27,17 +27,28 @@ export const TokenName = Schema.String.check(Schema.isPattern(principal_name_pat
 
 /** A token to issue; without `ttl_seconds` it does not expire. */
 export const TokenRequest = Schema.Struct({
-  name: Schema.optionalKey(TokenName),
-  scopes: Schema.Array(Schema.Literals(scopes)).check(Schema.isMaxLength(scopes.length)),
-  roles: Schema.Array(Schema.String.check(Schema.isPattern(role_pattern))).check(
-    Schema.isMaxLength(roles_max),
-  ),
-  project_id: Schema.optionalKey(PrincipalId),
-  domain_id: Schema.optionalKey(PrincipalId),
-  user_id: Schema.optionalKey(PrincipalId),
+  name: Schema.optionalKey(TokenName).annotateKey({
+    description:
+      "Name of the token in the log, by which it is revoked. Several tokens may share a " + "name.",
+  }),
+  scopes: Schema.Array(Schema.Literals(scopes))
+    .check(Schema.isMaxLength(scopes.length))
+    .annotateKey({ description: "Scopes of blob storage." }),
+  roles: Schema.Array(Schema.String.check(Schema.isPattern(role_pattern)))
+    .check(Schema.isMaxLength(roles_max))
+    .annotateKey({ description: "Roles, such as `member` or `admin`. Policy rules use them." }),
+  project_id: Schema.optionalKey(PrincipalId).annotateKey({
+    description: "Project that the token is scoped to.",
+  }),
+  domain_id: Schema.optionalKey(PrincipalId).annotateKey({
+    description: "Domain that the token is scoped to.",
+  }),
+  user_id: Schema.optionalKey(PrincipalId).annotateKey({
+    description: "User that the token acts for.",
+  }),
   ttl_seconds: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: ttl_s_max })),
-  ),
+  ).annotateKey({ description: "Seconds until it expires. Absent: it does not expire." }),
 })
 
 export type TokenRequest = typeof TokenRequest.Type

@@ -11,17 +11,16 @@ export const TrustId = Token
 
 /** A trust for this service; without `ttl_seconds` it does not expire. */
 export const TrustRequest = Schema.Struct({
-  project_id: Token,
-  /** The trustor; absent: the project as a whole. */
-  user_id: Schema.optionalKey(PrincipalId),
-  /** The roles that the service gets in the project, where the trustor receives them, too. */
-  roles: Schema.Array(Schema.String.check(Schema.isPattern(role_pattern))).check(
-    Schema.isMinLength(1),
-    Schema.isMaxLength(roles_max),
-  ),
+  project_id: Token.annotateKey({ description: "Project that the trust is for." }),
+  user_id: Schema.optionalKey(PrincipalId).annotateKey({
+    description: "User who grants the trust. Absent: the project as a whole.",
+  }),
+  roles: Schema.Array(Schema.String.check(Schema.isPattern(role_pattern)))
+    .check(Schema.isMinLength(1), Schema.isMaxLength(roles_max))
+    .annotateKey({ description: "Roles that the service gets in the project." }),
   ttl_seconds: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: ttl_s_max })),
-  ),
+  ).annotateKey({ description: "Seconds until it expires. Absent: it does not expire." }),
 })
 
 export type TrustRequest = typeof TrustRequest.Type

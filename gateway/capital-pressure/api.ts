@@ -5,6 +5,8 @@
 import { Redacted, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs, PublicWhen } from "#gateway/access.ts"
+import examples from "#gateway/capital-pressure/examples.json" with { type: "json" }
+import { Examples } from "#gateway/reference.ts"
 import {
   Dashboard,
   Health,
@@ -160,4 +162,6 @@ const open = HttpApiGroup.make("dashboard-health")
   )
   .annotateEndpoints(Needs, "public")
 
-export const CapitalPressureApi = HttpApi.make("capital-pressure").add(read, open)
+export const CapitalPressureApi = HttpApi.make("capital-pressure")
+  .add(read, open)
+  .annotate(Examples, examples)

@@ -6,8 +6,10 @@
 import { Predicate, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
+import examples from "#gateway/carrier-search/examples.json" with { type: "json" }
 import { media_types } from "#gateway/carrier-search/negotiation.ts"
 import { Unhurried } from "#gateway/limits.ts"
+import { Examples } from "#gateway/reference.ts"
 import { Carriers, mc_number_max } from "#schemas/carrier-search/carrier.ts"
 import { Line } from "#schemas/carrier-search/line.ts"
 import {
@@ -83,4 +85,6 @@ const group = HttpApiGroup.make("carriers")
   )
   .annotateEndpoints(Needs, "public")
 
-export const CarrierSearchApi = HttpApi.make("carrier-search").add(group)
+export const CarrierSearchApi = HttpApi.make("carrier-search")
+  .add(group)
+  .annotate(Examples, examples)

@@ -8,8 +8,10 @@ import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { BodyLimit, KeyNotNeeded } from "#gateway/limits.ts"
+import examples from "#gateway/plant-disease/examples.json" with { type: "json" }
 import { inferenceGroup } from "#gateway/plant-disease/inference-api.ts"
 import { form_bytes_max } from "#gateway/plant-disease/upload.ts"
+import { Examples } from "#gateway/reference.ts"
 import { ModelInfo } from "#schemas/plant-disease/model.ts"
 import {
   anywhere,
@@ -130,4 +132,6 @@ const group = HttpApiGroup.make("plants")
   )
   .annotateEndpoints(Needs, "public")
 
-export const PlantDiseaseApi = HttpApi.make("plant-disease").add(group, inferenceGroup)
+export const PlantDiseaseApi = HttpApi.make("plant-disease")
+  .add(group, inferenceGroup)
+  .annotate(Examples, examples)

@@ -57,9 +57,13 @@ export const hexOfBase64 = (text: string) => {
 const base64Of = (hex: string) =>
   btoa(hex.replace(/../g, (pair) => String.fromCharCode(Number.parseInt(pair, 16))))
 
+/** Both expressions above, for the API reference. */
+const id_pattern = "^([0-9a-fA-F]{32}|([A-Za-z0-9+/]{21}|[A-Za-z0-9_-]{21})[AQgw](==)?)$"
+
 const IdText = Schema.String.check(
   Schema.makeFilter<string>(
     (text) => anyCaseHexId.test(text) || base64Id.test(text) || "the ID must be exactly 16 bytes",
+    { toJsonSchema: () => ({ pattern: id_pattern }) },
   ),
 )
 
@@ -69,19 +73,27 @@ export const BlobIdFromText = IdText.pipe(
     decode: SchemaGetter.transform(hexOf),
     encode: SchemaGetter.passthrough(),
   }),
-)
+).annotate({
+  description: "The blob's ID: 16 bytes in hex (32 digits), base64 or base64url.",
+})
 
-const IdMessage = Schema.Struct({ id: IdText })
+const IdMessage = Schema.Struct({
+  id: IdText.annotateKey({ description: "16 bytes in base64. Requests may also use hex." }),
+})
 
 /** An identifier in a field of type BlobID: `{"id": base64}`; a bare string is also accepted. */
-export const BlobIdMessage = Schema.Union([IdMessage, IdText]).pipe(
-  Schema.decodeTo(BlobId, {
-    decode: SchemaGetter.transform((message) =>
-      hexOf(typeof message === "string" ? message : message.id),
-    ),
-    encode: SchemaGetter.transform((hex) => ({ id: base64Of(hex) })),
-  }),
-)
+export const BlobIdMessage = Schema.Union([IdMessage, IdText])
+  .pipe(
+    Schema.decodeTo(BlobId, {
+      decode: SchemaGetter.transform((message) =>
+        hexOf(typeof message === "string" ? message : message.id),
+      ),
+      encode: SchemaGetter.transform((hex) => ({ id: base64Of(hex) })),
+    }),
+  )
+  .annotate({
+    description: "The blob's ID. Responses have the object; requests may also have a string.",
+  })
 
 /**
  * Document 1's int64 and uint64: a bigint inside, a JSON integer or a numeric string on input. It
@@ -107,6 +119,38 @@ export const Int64 = Schema.Union([
   ),
 )
 
+const int64_max = 2n ** 63n - 1n
+const uint64_max = 2n ** 64n - 1n
+
+/** A 64-bit integer in the API reference; its bounds are rounded to what a number can hold. */
+const documented64 = (minimum: bigint, maximum: bigint) => ({
+  anyOf: [
+    { type: "integer", minimum: Number(minimum), maximum: Number(maximum) },
+    { type: "string", pattern: minimum < 0n ? "^-?[0-9]{1,18}$" : "^[0-9]{1,19}$" },
+  ],
+})
+
+/** Document 1's uint64 in a message. */
+export const Uint64 = Int64.check(
+  Schema.isBetweenBigInt(
+    { minimum: 0n, maximum: uint64_max },
+    { expected: "an integer from 0 to 2^64 - 1" },
+  ),
+).annotate({ documentedAs: documented64(0n, uint64_max) })
+
+/** Document 1's int64 in a message. */
+export const SignedInt64 = Int64.check(
+  Schema.isBetweenBigInt(
+    { minimum: -int64_max - 1n, maximum: int64_max },
+    { expected: "an integer from -2^63 to 2^63 - 1" },
+  ),
+).annotate({ documentedAs: documented64(-int64_max - 1n, int64_max) })
+
+/** A size, count or time of a blob, which is never negative. */
+const Amount = Int64.annotate({ documentedAs: documented64(0n, int64_max) })
+
+const base64_pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
 /**
  * Bytes in a JSON body: either base64 alphabet, with or without padding, on input; padded base64 on
  * output.
@@ -116,7 +160,9 @@ export const Bytes = Schema.String.pipe(
     decode: SchemaGetter.transform(standardBase64),
     encode: SchemaGetter.passthrough(),
   }),
-)
+).annotate({
+  documentedAs: { type: "string", contentEncoding: "base64", pattern: base64_pattern },
+})
 
 export const ReplicationPolicy = Schema.Literals([
   "REPLICATION_POLICY_UNSPECIFIED",
@@ -125,7 +171,13 @@ export const ReplicationPolicy = Schema.Literals([
   "REPLICATION_POLICY_REPLICA3",
   "REPLICATION_POLICY_EC42",
   "REPLICATION_POLICY_EC82",
-])
+]).annotate({
+  description:
+    "How many copies of the blob are stored. `NONE`: one. `REPLICA2`, `REPLICA3`: as many full " +
+    "copies on different nodes. `EC42`, `EC82`: shards of an erasure code, 4 data and 2 parity " +
+    "(needs 6 nodes) or 8 and 2 (needs 10). `UNSPECIFIED`, the default, is stored as `REPLICA3`. " +
+    "The policy of a stored blob cannot be changed.",
+})
 export type ReplicationPolicy = typeof ReplicationPolicy.Type
 
 /** UNSPECIFIED is handled, stored and shown as REPLICA3. Source: document 1 §2; DECISIONS. */
@@ -144,24 +196,38 @@ const withinLabelLimits = (labels: Readonly<Record<string, string>>) => {
   return bytes <= labels_bytes_max || `labels hold at most ${labels_bytes_max} bytes in all`
 }
 
-export const BlobLabels = Schema.Record(Schema.String, Schema.String).check(
-  Schema.makeFilter<Readonly<Record<string, string>>>(withinLabelLimits),
-)
+export const BlobLabels = Schema.Record(Schema.String, Schema.String)
+  .check(
+    Schema.makeFilter<Readonly<Record<string, string>>>(withinLabelLimits, {
+      toJsonSchema: () => ({ maxProperties: labels_max }),
+    }),
+  )
+  .annotate({
+    description:
+      `Names and values of your choice: at most ${labels_max} pairs, and ` +
+      `${labels_bytes_max} bytes of UTF-8 in all. They are set when the blob is stored.`,
+  })
 export type BlobLabels = typeof BlobLabels.Type
 
 /** Metadata of a stored blob. Times are Unix nanoseconds; the checksum is BLAKE3-256 in base64. */
 export const BlobMeta = Schema.Struct({
-  size: Int64,
-  created_at: Int64,
-  modified_at: Int64,
-  checksum: Schema.String,
+  size: Amount.annotateKey({ description: "Size of the blob in bytes." }),
+  created_at: Amount.annotateKey({
+    description: "When the blob was stored, in nanoseconds since 1970-01-01 UTC.",
+  }),
+  modified_at: Amount.annotateKey({ description: "Always equal to `created_at`." }),
+  checksum: Schema.String.annotate({
+    description: "BLAKE3-256 of the bytes, in base64. Its first 16 bytes are the blob's ID.",
+  }),
   labels: BlobLabels,
   policy: ReplicationPolicy,
-})
+}).annotate({ description: "Metadata of a stored blob." })
 export type BlobMeta = typeof BlobMeta.Type
 
 export const PutRequest = Schema.Struct({
-  data: Bytes,
+  data: Bytes.annotateKey({
+    description: "The bytes in base64. An empty string is the empty blob.",
+  }),
   policy: Schema.optionalKey(ReplicationPolicy),
   labels: Schema.optionalKey(BlobLabels),
 })
@@ -170,8 +236,8 @@ export type PutRequest = typeof PutRequest.Type
 /** One message of a put stream. `labels` in the first one is our extension of document 1. */
 export const PutChunk = Schema.Struct({
   id: Schema.optionalKey(BlobIdMessage),
-  data: Bytes,
-  final: Schema.Boolean,
+  data: Bytes.annotateKey({ description: "The bytes of this chunk in base64." }),
+  final: Schema.Boolean.annotateKey({ description: "True for the last chunk." }),
   policy: Schema.optionalKey(ReplicationPolicy),
   labels: Schema.optionalKey(BlobLabels),
 })
@@ -183,31 +249,48 @@ export type PutChunk = typeof PutChunk.Type
  * lists the nodes known to have a copy or a shard.
  */
 export const PutReceipt = Schema.Struct({
-  node_id: Schema.String,
-  cursor: Schema.optionalKey(Schema.Int),
-  durable_on: Schema.Array(Schema.String),
-})
+  node_id: Schema.String.annotate({ description: "The node that received the put." }),
+  cursor: Schema.optionalKey(Schema.Int).annotateKey({
+    description:
+      "The number of the put in that node's journal, and so in the log. Absent if the blob was " +
+      "stored before, or is stored as shards.",
+  }),
+  durable_on: Schema.Array(Schema.String).annotateKey({
+    description:
+      "The nodes that had a copy or a shard on disk before the response. Others follow later.",
+  }),
+}).annotate({ description: "Where the blob is durable. Absent if the node has no name." })
 export type PutReceipt = typeof PutReceipt.Type
 
 export const PutResponse = Schema.Struct({
   id: BlobIdMessage,
-  size: Int64,
+  size: Amount.annotateKey({ description: "Size of the blob in bytes." }),
   meta: BlobMeta,
   receipt: Schema.optionalKey(PutReceipt),
 })
 export type PutResponse = typeof PutResponse.Type
 
-export const GetResponse = Schema.Struct({ data: Bytes, meta: BlobMeta })
+export const GetResponse = Schema.Struct({
+  data: Bytes.annotateKey({ description: "The bytes in base64." }),
+  meta: BlobMeta,
+})
 export type GetResponse = typeof GetResponse.Type
 
-export const GetChunk = Schema.Struct({ data: Bytes, final: Schema.Boolean })
+export const GetChunk = Schema.Struct({
+  data: Bytes.annotateKey({ description: "The bytes of this chunk in base64." }),
+  final: Schema.Boolean.annotate({ description: "True for the last chunk." }),
+})
 export type GetChunk = typeof GetChunk.Type
 
-export const DeleteResponse = Schema.Struct({ deleted: Schema.Boolean })
+export const DeleteResponse = Schema.Struct({
+  deleted: Schema.Boolean.annotate({
+    description: "Always true, whether or not the blob existed.",
+  }),
+})
 export type DeleteResponse = typeof DeleteResponse.Type
 
 export const StatResponse = Schema.Struct({
-  exists: Schema.Boolean,
+  exists: Schema.Boolean.annotate({ description: "Whether the blob is stored in the scope." }),
   meta: Schema.optionalKey(BlobMeta),
 })
 export type StatResponse = typeof StatResponse.Type
@@ -223,7 +306,7 @@ export const BatchRequest = Schema.Array(BlobIdMessage).check(Schema.isMaxLength
 /** One line of a batch stat response. */
 export const BatchStat = Schema.Struct({
   id: BlobIdMessage,
-  exists: Schema.Boolean,
+  exists: Schema.Boolean.annotate({ description: "Whether the blob is stored in the scope." }),
   meta: Schema.optionalKey(BlobMeta),
 })
 
@@ -241,9 +324,13 @@ export const ListRequest = Schema.Struct({
 export type ListRequest = typeof ListRequest.Type
 
 export const ListResponse = Schema.Struct({
-  ids: Schema.Array(BlobIdMessage),
-  next_cursor: Schema.optionalKey(Schema.String),
-  has_more: Schema.Boolean,
+  ids: Schema.Array(BlobIdMessage).annotate({ description: "The IDs, ordered by their bytes." }),
+  next_cursor: Schema.optionalKey(Schema.String).annotateKey({
+    description:
+      "The `cursor` of the next page. Opaque, and valid only on the node that issued it. Absent " +
+      "on the last page.",
+  }),
+  has_more: Schema.Boolean.annotate({ description: "Whether there is a next page." }),
 })
 export type ListResponse = typeof ListResponse.Type
 

@@ -4,14 +4,8 @@
  * Source: document 1 §2 Responses, §3, §4 ClusterService; DECISIONS, document 1.
  */
 import { Schema } from "effect"
-import {
-  NodeAddress,
-  NodeId,
-  NodeInfo,
-  SignedInt64,
-  Uint64,
-  Uint64Digits,
-} from "#schemas/blob-storage/node.ts"
+import { SignedInt64, Uint64 } from "#schemas/blob-storage/blob.ts"
+import { NodeAddress, NodeId, NodeInfo, Uint64Digits } from "#schemas/blob-storage/node.ts"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 
@@ -31,104 +25,134 @@ export const VnodesPerNode = Schema.Int.check(
 /** The number of an election. It increases, so a lower one identifies a replaced process. */
 const Fence = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
+const RingVersion = SignedInt64.annotateKey({
+  description: "The version of the ring, which increases with each change of the ring.",
+})
+
 export const JoinRequest = Schema.Struct({
   node_id: NodeId,
   address: NodeAddress,
-  capacity_bytes: Uint64,
+  capacity_bytes: Uint64.annotateKey({ description: "Bytes that the node contributes." }),
 })
 export type JoinRequest = typeof JoinRequest.Type
 
 export const LeaveRequest = Schema.Struct({
   node_id: NodeId,
-  graceful: Schema.optionalKey(Schema.Boolean),
+  graceful: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description:
+      "True: the node moves its blobs to other nodes and then leaves. False, the default: it is " +
+      "removed at once.",
+  }),
 })
 
 export const HeartbeatRequest = Schema.Struct({
   node_id: NodeId,
-  used_bytes: Uint64,
-  blob_count: Uint64,
-  ring_version: SignedInt64,
+  used_bytes: Uint64.annotateKey({ description: "Bytes that the node has in use." }),
+  blob_count: Uint64.annotateKey({ description: "Number of blobs that the node stores." }),
+  ring_version: SignedInt64.annotateKey({ description: "The ring version that the node has." }),
 })
 
-export const SyncRingRequest = Schema.Struct({ ring_version: SignedInt64 })
+export const SyncRingRequest = Schema.Struct({
+  ring_version: SignedInt64.annotateKey({
+    description:
+      "The ring version that the caller has. If it is newer, this node reads the ring from the " +
+      "log or from its peers; it never adopts the number itself.",
+  }),
+})
 
-const NodeInfos = Schema.Array(NodeInfo)
+const NodeInfos = Schema.Array(NodeInfo).annotate({ description: "All nodes of the cluster." })
 
 export const JoinResponse = Schema.Struct({
-  accepted: Schema.Boolean,
-  ring_version: SignedInt64,
+  accepted: Schema.Boolean.annotate({ description: "Always true." }),
+  ring_version: RingVersion,
   nodes: NodeInfos,
 })
 
-export const LeaveResponse = Schema.Struct({ acknowledged: Schema.Boolean })
+export const LeaveResponse = Schema.Struct({
+  acknowledged: Schema.Boolean.annotate({ description: "Always true." }),
+})
 
 /** `nodes` is present only if the caller's ring is outdated. */
 export const HeartbeatResponse = Schema.Struct({
-  ok: Schema.Boolean,
-  ring_version: SignedInt64,
-  nodes: Schema.optionalKey(NodeInfos),
+  ok: Schema.Boolean.annotate({ description: "True: the node is a member." }),
+  ring_version: RingVersion,
+  nodes: Schema.optionalKey(NodeInfos).annotateKey({
+    description: "All nodes of the cluster. Present only if the caller's ring is outdated.",
+  }),
 })
 
 export const GetClusterStateResponse = Schema.Struct({
   nodes: NodeInfos,
-  ring_version: SignedInt64,
+  ring_version: RingVersion,
 })
+
+const vnodes = { description: "Points of a node on the ring, for a weight of 100 percent." }
 
 export const SyncRingResponse = Schema.Struct({
-  ring_version: SignedInt64,
-  node_ids: Schema.Array(NodeId),
-  vnodes_per_node: Schema.Int,
+  ring_version: RingVersion,
+  node_ids: Schema.Array(NodeId).annotate({ description: "The nodes on the ring." }),
+  vnodes_per_node: Schema.Int.annotate(vnodes),
 })
 
-/**
- * Progress of a manual compaction on this node (decision 0178): the caller repeats the request
- * until `is_done`. `given_back_bytes` is counted from its start; `remaining_bytes` is dead space in
- * files that are still to be emptied; `problem` says why some space was not reclaimed, and what to
- * do.
- */
+/** Progress of a manual compaction on this node. Source: decision 0178. */
 export const CompactResponse = Schema.Struct({
   node_id: NodeId,
-  is_done: Schema.Boolean,
-  given_back_bytes: Uint64,
-  remaining_bytes: Uint64,
-  /** Length of the volume's files; `used_bytes` is the part that stored blobs need. */
-  disk_bytes: Uint64,
-  used_bytes: Uint64,
-  problem: Schema.optionalKey(Schema.String),
+  is_done: Schema.Boolean.annotate({
+    description: "Whether the compaction has ended. Repeat the request until it is true.",
+  }),
+  given_back_bytes: Uint64.annotateKey({
+    description: "Bytes freed on the disk since the compaction started.",
+  }),
+  remaining_bytes: Uint64.annotateKey({
+    description: "Bytes of deleted blobs in files that are still to be rewritten.",
+  }),
+  disk_bytes: Uint64.annotateKey({ description: "Total length of the volume's files." }),
+  used_bytes: Uint64.annotateKey({ description: "The part of them that stored blobs need." }),
+  problem: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Why some space was not freed, and what to do. Absent if there is no problem.",
+  }),
 })
 export type CompactResponse = typeof CompactResponse.Type
 
-/**
- * Progress and health of the cluster, in a format of our own (DECISIONS, document 1).
- * `bytes_moved`, `repairs` and `replication_failures` are counted from the start of a node's
- * process. `ring_share` is the share of all identifiers (0 to 1) whose first owner is the node.
- * `last_heartbeat_at` is Unix nanoseconds, absent if this process received no heartbeat.
- */
+/** Counters of repairs and moves, of a node or of the cluster. */
+const progress = {
+  pending_migrations: Uint64.annotateKey({
+    description: "Copies that belong on another node and are still to be moved.",
+  }),
+  bytes_moved: Uint64.annotateKey({
+    description: "Bytes that other nodes accepted from the node since its process started.",
+  }),
+  repairs: Uint64.annotateKey({
+    description: "Missing copies that the node restored since its process started.",
+  }),
+  replication_failures: Uint64.annotateKey({
+    description:
+      "Copies of its puts that the node could not store on other nodes since its process started.",
+  }),
+  under_replicated: Uint64.annotateKey({
+    description: "Blobs that lack copies, or whose policy needs more nodes than are active.",
+  }),
+} as const
+
+/** Progress and health of the cluster, in a format of our own (DECISIONS, document 1). */
 export const ClusterMetrics = Schema.Struct({
-  ring_version: SignedInt64,
-  vnodes_per_node: Schema.Int,
-  pending_migrations: Uint64,
-  bytes_moved: Uint64,
-  repairs: Uint64,
-  replication_failures: Uint64,
-  under_replicated: Uint64,
+  ring_version: RingVersion,
+  vnodes_per_node: Schema.Int.annotate(vnodes),
+  ...progress,
   nodes: Schema.Array(
     Schema.Struct({
       ...NodeInfo.fields,
-      ring_share: Schema.Number,
-      // Copies that belong on another node.
-      pending_migrations: Uint64,
-      // Bytes that other nodes accepted from this one.
-      bytes_moved: Uint64,
-      // Missing copies that it restored.
-      repairs: Uint64,
-      // Copies of its puts that it could not store on other nodes.
-      replication_failures: Uint64,
-      // Blobs whose policy needs more nodes than are active, or that lack copies.
-      under_replicated: Uint64,
-      last_heartbeat_at: Schema.optionalKey(Uint64),
+      ring_share: Schema.Number.annotate({
+        description: "Share of all identifiers, 0 to 1, whose first owner is the node.",
+      }),
+      ...progress,
+      last_heartbeat_at: Schema.optionalKey(Uint64).annotateKey({
+        description:
+          "When this process received the node's last heartbeat, in nanoseconds since " +
+          "1970-01-01 UTC. Absent if it has received none.",
+      }),
     }),
-  ),
+  ).annotate({ description: "Each node with its own counters; those above are their sums." }),
 })
 
 /** Admits a node, or updates the address and capacity of a member. */

@@ -4,7 +4,7 @@
  * Source: document 1 §2 NodeInfo, §3 States; DECISIONS, document 1, states in answers.
  */
 import { Schema } from "effect"
-import { Int64 } from "#schemas/blob-storage/blob.ts"
+import { Uint64 } from "#schemas/blob-storage/blob.ts"
 import { Instant } from "#schemas/instant.ts"
 import { Token } from "#schemas/message.ts"
 
@@ -14,9 +14,10 @@ import { Token } from "#schemas/message.ts"
 export const address_chars_max = 128
 
 const uint64_max = 2n ** 64n - 1n
-const int64_max = 2n ** 63n - 1n
 
-export const NodeId = Token.pipe(Schema.brand("NodeId"))
+export const NodeId = Token.pipe(Schema.brand("NodeId")).annotate({
+  description: "The node's name: 1 to 64 letters, digits, `_` and `-`, unique in the cluster.",
+})
 export type NodeId = typeof NodeId.Type
 
 const port_max = 65_535
@@ -33,23 +34,9 @@ export const NodeAddress = Schema.String.check(
     expected: "host:port",
   }),
   Schema.makeFilter<string>(hasPort),
-)
-
-/** Document 1's uint64 in a message. */
-export const Uint64 = Int64.check(
-  Schema.isBetweenBigInt(
-    { minimum: 0n, maximum: uint64_max },
-    { expected: "an integer from 0 to 2^64 - 1" },
-  ),
-)
-
-/** Document 1's int64 in a message. */
-export const SignedInt64 = Int64.check(
-  Schema.isBetweenBigInt(
-    { minimum: -int64_max - 1n, maximum: int64_max },
-    { expected: "an integer from -2^63 to 2^63 - 1" },
-  ),
-)
+).annotate({
+  description: "Host and port at which other nodes reach the node. An IPv6 address is in brackets.",
+})
 
 /** A uint64 in the log as decimal digits, because a JSON number could not represent it exactly. */
 export const Uint64Digits = Schema.String.check(
@@ -57,16 +44,20 @@ export const Uint64Digits = Schema.String.check(
   Schema.makeFilter<string>((digits) => BigInt(digits) <= uint64_max || "above 2^64 - 1"),
 )
 
-export const NodeState = Schema.Literals(["joining", "active", "leaving", "offline"])
+export const NodeState = Schema.Literals(["joining", "active", "leaving", "offline"]).annotate({
+  description:
+    "`joining`: not in the ring yet. `active`: receives new blobs. `leaving`: moves its blobs to " +
+    "other nodes. `offline`: has sent no heartbeat for `cluster.heartbeat_deadline_seconds`.",
+})
 export type NodeState = typeof NodeState.Type
 
 export const NodeInfo = Schema.Struct({
   node_id: NodeId,
-  address: Schema.String,
+  address: Schema.String.annotate({ description: "Host and port of the node." }),
   state: NodeState,
-  capacity_bytes: Uint64,
-  used_bytes: Uint64,
-  blob_count: Uint64,
+  capacity_bytes: Uint64.annotateKey({ description: "Bytes that the node contributes." }),
+  used_bytes: Uint64.annotateKey({ description: "Bytes in use, from its last heartbeat." }),
+  blob_count: Uint64.annotateKey({ description: "Number of blobs, from its last heartbeat." }),
 })
 export type NodeInfo = typeof NodeInfo.Type
 

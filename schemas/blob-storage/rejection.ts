@@ -36,7 +36,9 @@ export const messages = {
 } as const
 
 /** Always in the response, but never in the rejection: the edge adds it. */
-const RequestId = Schema.String.pipe(
+const RequestId = Schema.String.annotate({
+  description: "The id of this request, which the server's log contains too.",
+}).pipe(
   Schema.decodeTo(Schema.optionalKey(Schema.String), {
     decode: SchemaGetter.passthrough(),
     encode: SchemaGetter.withDefault(Effect.succeed("")),
@@ -44,97 +46,168 @@ const RequestId = Schema.String.pipe(
 )
 
 const row = <const C extends Code>(code: C, message: string) => ({
-  code: Schema.tag(code),
-  message: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(message))),
-  detail: Schema.String,
+  code: Schema.tag(code).annotateKey({ description: "The name of the gRPC status." }),
+  message: Schema.String.annotate({
+    description: "A short text that stays the same for each cause.",
+  }).pipe(Schema.withConstructorDefault(Effect.succeed(message))),
+  detail: Schema.String.annotate({
+    description:
+      "What is wrong, at most `error.max_detail_bytes` bytes. Empty if `error.include_detail` is " +
+      "false.",
+  }),
   request_id: RequestId,
-  grpc_code: Schema.optionalKey(Schema.Int),
+  grpc_code: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "The number of the gRPC status. Present if `error.include_grpc_code` is true.",
+  }),
 })
 
 export class InvalidArgument extends Schema.Error<InvalidArgument>("InvalidArgument")(
   row("INVALID_ARGUMENT", "invalid argument"),
-  { httpApiStatus: 400 },
+  {
+    httpApiStatus: 400,
+    description:
+      "A parameter or the body is missing, malformed or has an invalid value: the ID is not " +
+      "exactly 16 bytes (message `invalid blob ID`), a required field is missing, or the " +
+      "policy is unknown.",
+  },
 ) {}
 
 export class Unauthenticated extends Schema.Error<Unauthenticated>("Unauthenticated")(
   row("UNAUTHENTICATED", "unauthenticated"),
-  { httpApiStatus: 401 },
+  {
+    httpApiStatus: 401,
+    description: "The request has no valid bearer token or client certificate.",
+  },
 ) {}
 
 export class PermissionDenied extends Schema.Error<PermissionDenied>("PermissionDenied")(
   row("PERMISSION_DENIED", "permission denied"),
-  { httpApiStatus: 403 },
+  {
+    httpApiStatus: 403,
+    description: "The caller lacks the required scope.",
+  },
 ) {}
 
 /** No node has the blob. */
 export class NotFound extends Schema.Error<NotFound>("NotFound")(
   row("NOT_FOUND", messages.blob_not_found),
-  { httpApiStatus: 404 },
+  {
+    httpApiStatus: 404,
+    description:
+      "No node has the blob (message `blob not found on any node`). After a put on another " +
+      "node, retry for a moment.",
+  },
 ) {}
 
 /** A heartbeat from a node outside the cluster: `commands` requests that it joins again. */
 export class NodeUnknown extends Schema.Error<NodeUnknown>("NodeUnknown")(
   {
     ...row("NOT_FOUND", "node not in the cluster"),
-    ok: Schema.Literal(false).pipe(Schema.withConstructorDefault(Effect.succeed(false as const))),
-    commands: Schema.Array(Schema.String).pipe(
-      Schema.withConstructorDefault(Effect.succeed(["rejoin"])),
-    ),
+    ok: Schema.Literal(false)
+      .annotate({ description: "False: the node is not a member." })
+      .pipe(Schema.withConstructorDefault(Effect.succeed(false as const))),
+    commands: Schema.Array(Schema.String)
+      .annotate({ description: "What the node must do: `rejoin`." })
+      .pipe(Schema.withConstructorDefault(Effect.succeed(["rejoin"]))),
   },
-  { httpApiStatus: 404 },
+  {
+    httpApiStatus: 404,
+    description: "The node is not in the cluster. `commands` contains `rejoin`: join again.",
+  },
 ) {}
 
 export class AlreadyExists extends Schema.Error<AlreadyExists>("AlreadyExists")(
   row("ALREADY_EXISTS", "blob already exists"),
-  { httpApiStatus: 409 },
+  {
+    httpApiStatus: 409,
+    description:
+      "The blob exists with another policy or checksum, or the request has `If-None-Match: " +
+      "*`.",
+  },
 ) {}
 
 /** Too few active nodes for an erasure code. */
 export class FailedPrecondition extends Schema.Error<FailedPrecondition>("FailedPrecondition")(
   row("FAILED_PRECONDITION", messages.not_enough_nodes),
-  { httpApiStatus: 412 },
+  {
+    httpApiStatus: 412,
+    description:
+      "The policy is an erasure code and the cluster has too few active nodes: 6 for " +
+      "`EC42`, 10 for `EC82`.",
+  },
 ) {}
 
 export class TooLarge extends Schema.Error<TooLarge>("TooLarge")(
   row("RESOURCE_EXHAUSTED", "request too large"),
-  { httpApiStatus: 413 },
+  {
+    httpApiStatus: 413,
+    description: "The request body is larger than this operation accepts.",
+  },
 ) {}
 
 export class UnsupportedMediaType extends Schema.Error<UnsupportedMediaType>(
   "UnsupportedMediaType",
-)(row("INVALID_ARGUMENT", "unsupported media type"), { httpApiStatus: 415 }) {}
+)(row("INVALID_ARGUMENT", "unsupported media type"), {
+  httpApiStatus: 415,
+  description:
+    "The request body has a content type or an encoding that this operation does not " + "accept.",
+}) {}
 
 /** The requested range is outside the blob. */
 export class OutOfRange extends Schema.Error<OutOfRange>("OutOfRange")(
   row("OUT_OF_RANGE", "range not satisfiable"),
-  { httpApiStatus: 416 },
+  {
+    httpApiStatus: 416,
+    description: "The requested `Range` is outside the blob.",
+  },
 ) {}
 
 /** Too many requests from one caller, or no capacity left in the cluster. */
 export class ResourceExhausted extends Schema.Error<ResourceExhausted>("ResourceExhausted")(
   row("RESOURCE_EXHAUSTED", "resource exhausted"),
-  { httpApiStatus: 429 },
+  {
+    httpApiStatus: 429,
+    description:
+      "The caller has exceeded the rate limit, or the cluster or its disk has no capacity " +
+      "left. `Retry-After` says how many seconds to wait.",
+  },
 ) {}
 
 export class Internal extends Schema.Error<Internal>("Internal")(
   row("INTERNAL", "internal error"),
-  { httpApiStatus: 500 },
+  {
+    httpApiStatus: 500,
+    description:
+      "The store failed, a stream ended without its final chunk, or too many shards could " +
+      "not be stored (message `too many shard store failures`).",
+  },
 ) {}
 
 export class Unimplemented extends Schema.Error<Unimplemented>("Unimplemented")(
   row("UNIMPLEMENTED", "unimplemented"),
-  { httpApiStatus: 501 },
+  {
+    httpApiStatus: 501,
+    description: "The path does not support this method. `Allow` lists those that it supports.",
+  },
 ) {}
 
 /** The volume is read-only after a failed sync, or the log is unreachable; retry. */
 export class Unavailable extends Schema.Error<Unavailable>("Unavailable")(
   row("UNAVAILABLE", messages.cluster_degraded),
-  { httpApiStatus: 503 },
+  {
+    httpApiStatus: 503,
+    description:
+      "The cluster is degraded: the volume is read-only after a failed sync, a node cannot " +
+      "be reached, or a change of membership cannot reach the log. Retry with backoff.",
+  },
 ) {}
 
 export class DeadlineExceeded extends Schema.Error<DeadlineExceeded>("DeadlineExceeded")(
   row("DEADLINE_EXCEEDED", "deadline exceeded"),
-  { httpApiStatus: 504 },
+  {
+    httpApiStatus: 504,
+    description: "The request took longer than its deadline. Retry with backoff.",
+  },
 ) {}
 
 /** Errors of every endpoint. */

@@ -19,12 +19,14 @@ const instant = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+
 export const InstantMs = Schema.String.check(
   Schema.isPattern(instant, { expected: "a time as 2026-11-20T12:00:00Z" }),
   Schema.makeFilter<string>((text) => !Number.isNaN(Date.parse(text)) || "no such time"),
-).pipe(
-  Schema.decodeTo(Schema.Int, {
-    decode: SchemaGetter.transform((text: string) => Date.parse(text)),
-    encode: SchemaGetter.transform((ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))),
-  }),
 )
+  .pipe(
+    Schema.decodeTo(Schema.Int, {
+      decode: SchemaGetter.transform((text: string) => Date.parse(text)),
+      encode: SchemaGetter.transform((ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))),
+    }),
+  )
+  .annotate({ documentedAs: { type: "string", format: "date-time" } })
 
 const digits = (pattern: RegExp, expected: string) =>
   Schema.String.check(Schema.isPattern(pattern, { expected })).pipe(
@@ -35,11 +37,21 @@ const digits = (pattern: RegExp, expected: string) =>
   )
 
 /** A log position in a query; 0 is before the first commit. */
-export const PositionText = digits(/^\d{1,15}$/u, "a position")
+export const PositionText = digits(/^\d{1,15}$/u, "a position").annotate({
+  documentedAs: { type: "integer", minimum: 0, maximum: 999_999_999_999_999 },
+})
 
-export const PageLimit = digits(/^\d{1,4}$/u, `1 to ${page_limit_max}`).check(
-  Schema.isBetween({ minimum: 1, maximum: page_limit_max }),
-)
+export const PageLimit = digits(/^\d{1,4}$/u, `1 to ${page_limit_max}`)
+  .check(Schema.isBetween({ minimum: 1, maximum: page_limit_max }))
+  .annotate({
+    description: `Maximum number of items on the page: 1 to ${page_limit_max}.`,
+    documentedAs: {
+      type: "integer",
+      minimum: 1,
+      maximum: page_limit_max,
+      default: page_limit,
+    },
+  })
 
 export const Order = Schema.Literals(["asc", "desc"])
 
@@ -49,15 +61,33 @@ const Text = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(filte
  * Filters of the audit log; without any, all events match. `from` is inclusive, `to` is exclusive.
  */
 export const AuditFilters = {
-  from: Schema.optionalKey(InstantMs),
-  to: Schema.optionalKey(InstantMs),
-  service: Schema.optionalKey(Token),
-  aggregate: Schema.optionalKey(Token),
-  type: Schema.optionalKey(Token),
-  actor: Schema.optionalKey(Text),
-  subject: Schema.optionalKey(Text),
-  request_id: Schema.optionalKey(Text),
-  correlation_id: Schema.optionalKey(Text),
+  from: Schema.optionalKey(InstantMs).annotateKey({
+    description: "Only events at this time or later, in RFC 3339.",
+  }),
+  to: Schema.optionalKey(InstantMs).annotateKey({
+    description: "Only events before this time, in RFC 3339.",
+  }),
+  service: Schema.optionalKey(Token).annotateKey({
+    description: "Only events of this service, such as `share-protection`.",
+  }),
+  aggregate: Schema.optionalKey(Token).annotateKey({
+    description: "Only events of this kind of aggregate, such as `target`.",
+  }),
+  type: Schema.optionalKey(Token).annotateKey({
+    description: "Only events of this type, such as `TargetCreated`.",
+  }),
+  actor: Schema.optionalKey(Text).annotateKey({
+    description: "Only events that this principal or process caused, such as `user:<id>`.",
+  }),
+  subject: Schema.optionalKey(Text).annotateKey({
+    description: "Only events about this resource, by its id.",
+  }),
+  request_id: Schema.optionalKey(Text).annotateKey({
+    description: "Only events of the request with this `X-Request-Id`.",
+  }),
+  correlation_id: Schema.optionalKey(Text).annotateKey({
+    description: "Only events of requests with this `X-Correlation-Id`.",
+  }),
 } as const
 const Filters = Schema.Struct(AuditFilters)
 export type AuditFilters = typeof Filters.Type
@@ -69,9 +99,15 @@ export const AuditMarker = Schema.String.check(
 
 export const AuditQuery = {
   ...AuditFilters,
-  order: Schema.optionalKey(Order),
-  limit: Schema.optionalKey(PageLimit),
-  marker: Schema.optionalKey(AuditMarker),
+  order: Schema.optionalKey(Order).annotateKey({
+    description: "`desc`, the default: newest first. `asc`: oldest first.",
+  }),
+  limit: Schema.optionalKey(PageLimit).annotateKey({
+    description: "Maximum number of events on the page.",
+  }),
+  marker: Schema.optionalKey(AuditMarker).annotateKey({
+    description: "The `next_marker` of the previous page.",
+  }),
 } as const
 
 /** A kind of aggregate, optionally with its service before it and an id after it. */
@@ -82,121 +118,172 @@ export const PartName = Schema.String.check(
 
 /** The exported part of the log. `since` is inclusive, `until` is exclusive. */
 export const ExportQuery = {
-  since: Schema.optionalKey(InstantMs),
-  until: Schema.optionalKey(InstantMs),
-  service: Schema.optionalKey(Token),
-  aggregate: Schema.optionalKey(PartName),
+  since: Schema.optionalKey(InstantMs).annotateKey({
+    description: "Only commits at this time or later, in RFC 3339.",
+  }),
+  until: Schema.optionalKey(InstantMs).annotateKey({
+    description: "Only commits before this time, in RFC 3339.",
+  }),
+  service: Schema.optionalKey(Token).annotateKey({
+    description: "Only commits of this service.",
+  }),
+  aggregate: Schema.optionalKey(PartName).annotateKey({
+    description:
+      "With `service`, only commits of this kind of aggregate. Alone, only those of one " +
+      "aggregate: `<service>.<aggregate>.<id>`.",
+  }),
 } as const
 
 /** One event of the log with its origin. */
 export const AuditEvent = Schema.Struct({
-  /** The commit's position in the log, and the event's index in the commit, from 0. */
-  position: Schema.Int,
-  index: Schema.Int,
-  /** RFC 3339 in UTC. */
-  at: Schema.String,
-  service: Schema.String,
-  aggregate: Schema.String,
-  /** The aggregate's id. */
-  id: Schema.String,
-  /** The affected resource: the aggregate's id, or a finer unit that the event names. */
-  subject: Schema.String,
-  type: Schema.String,
-  actor: Schema.String,
-  request_id: Schema.optionalKey(Schema.String),
-  correlation_id: Schema.optionalKey(Schema.String),
-  /** Position of the commit that caused a process to send this command. */
-  cause: Schema.optionalKey(Schema.String),
-  data: Schema.Json,
+  position: Schema.Int.annotateKey({ description: "Position of the commit in the log." }),
+  index: Schema.Int.annotateKey({ description: "Index of the event in the commit, from 0." }),
+  at: Schema.String.annotateKey({ description: "Time of the commit, RFC 3339 in UTC." }),
+  service: Schema.String.annotateKey({ description: "The service of the aggregate." }),
+  aggregate: Schema.String.annotateKey({ description: "The kind of the aggregate." }),
+  id: Schema.String.annotateKey({ description: "The id of the aggregate." }),
+  subject: Schema.String.annotateKey({
+    description:
+      "The id of the affected resource: the aggregate, or a part of it that the event " + "names.",
+  }),
+  type: Schema.String.annotateKey({ description: "The type of the event, in the past tense." }),
+  actor: Schema.String.annotateKey({
+    description:
+      "The principal or process that caused it, such as `user:<id>` or `process:<name>`.",
+  }),
+  request_id: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The `X-Request-Id` of the request that caused it.",
+  }),
+  correlation_id: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The `X-Correlation-Id` of the request that caused it.",
+  }),
+  cause: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Position of the commit that made a process send this command.",
+  }),
+  data: Schema.Json.annotateKey({ description: "The fields of the event. It never has a secret." }),
 })
 export type AuditEvent = typeof AuditEvent.Type
 
 export const AuditPage = Schema.Struct({
-  events: Schema.Array(AuditEvent),
-  /** Absent on the last page. */
-  next_marker: Schema.optionalKey(Schema.String),
-  /** The response includes every event up to here. */
-  position: Schema.Int,
+  events: Schema.Array(AuditEvent).annotateKey({ description: "The events of this page." }),
+  next_marker: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The `marker` of the next page. Absent on the last page.",
+  }),
+  position: Schema.Int.annotateKey({
+    description: "The log position up to which the page is complete.",
+  }),
 })
 export type AuditPage = typeof AuditPage.Type
 
 export const SnapshotThen = Schema.Struct({
-  machine: Schema.Int,
-  value: Schema.Json,
-  context: Schema.Json,
+  machine: Schema.Int.annotateKey({ description: "The version of the state chart." }),
+  value: Schema.Json.annotateKey({
+    description: "The state: a name, or an object of names for nested states.",
+  }),
+  context: Schema.Json.annotateKey({ description: "The data that the chart keeps." }),
 })
 
 /** A commit and its position in the log. */
 export const AuditCommit = Schema.Struct({
-  position: Schema.Int,
-  at: Schema.String,
-  actor: Schema.String,
-  request_id: Schema.optionalKey(Schema.String),
-  correlation_id: Schema.optionalKey(Schema.String),
-  cause: Schema.optionalKey(Schema.String),
-  events: Schema.Array(Schema.Json),
-  /** The aggregate's state after these events. */
-  snapshot: SnapshotThen,
-  command_id: Schema.String,
-  prev: Schema.String,
-  hash: Schema.String,
+  position: Schema.Int.annotateKey({ description: "Position of the commit in the log." }),
+  at: Schema.String.annotateKey({ description: "Time of the commit, RFC 3339 in UTC." }),
+  actor: Schema.String.annotateKey({
+    description:
+      "The principal or process that caused it, such as `user:<id>` or `process:<name>`.",
+  }),
+  request_id: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The `X-Request-Id` of the request that caused it.",
+  }),
+  correlation_id: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The `X-Correlation-Id` of the request that caused it.",
+  }),
+  cause: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Position of the commit that made a process send this command.",
+  }),
+  events: Schema.Array(Schema.Json).annotateKey({
+    description: "The events of the commit, in order.",
+  }),
+  snapshot: SnapshotThen.annotateKey({
+    description: "The state of the aggregate after these events.",
+  }),
+  command_id: Schema.String.annotateKey({
+    description: "The id of the command, the same for each retry.",
+  }),
+  prev: Schema.String.annotateKey({
+    description: "The hash of the aggregate's previous commit, in hex.",
+  }),
+  hash: Schema.String.annotateKey({ description: "The hash of this commit, in hex." }),
 })
 export type AuditCommit = typeof AuditCommit.Type
 
-const aggregate = { service: Schema.String, aggregate: Schema.String, id: Schema.String } as const
+const aggregate = {
+  service: Schema.String.annotate({ description: "The service of the aggregate." }),
+  aggregate: Schema.String.annotate({ description: "The kind of the aggregate." }),
+  id: Schema.String.annotate({ description: "The id of the aggregate." }),
+} as const
 
 /** The commits of an aggregate, oldest first. */
 export const AuditHistory = Schema.Struct({
   ...aggregate,
-  commits: Schema.Array(AuditCommit),
-  /** Position of the page's last commit; absent on the last page. */
-  next_marker: Schema.optionalKey(Schema.String),
+  commits: Schema.Array(AuditCommit).annotateKey({
+    description: "The commits of the aggregate, oldest first.",
+  }),
+  next_marker: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The `marker` of the next page. Absent on the last page.",
+  }),
 })
 export type AuditHistory = typeof AuditHistory.Type
 
 /** A past state of an aggregate, and the commit that produced it. */
 export const AuditState = Schema.Struct({
   ...aggregate,
-  position: Schema.Int,
-  at: Schema.String,
-  actor: Schema.String,
-  state: SnapshotThen,
+  position: Schema.Int.annotateKey({
+    description: "Position of the commit that led to this state.",
+  }),
+  at: Schema.String.annotateKey({ description: "Time of the commit, RFC 3339 in UTC." }),
+  actor: Schema.String.annotateKey({
+    description:
+      "The principal or process that caused it, such as `user:<id>` or `process:<name>`.",
+  }),
+  state: SnapshotThen.annotateKey({ description: "The state of the aggregate after that commit." }),
 })
 export type AuditState = typeof AuditState.Type
 
 /** The key that signs heads of this log. */
 export const AuditKey = Schema.Struct({
-  /** The log's name, with which heads begin. */
-  name: Schema.String,
-  /** The key in the format of signed note verifiers: name, id and key. */
-  verifier: Schema.String,
-  /** The same key in PEM. */
-  public_key: Schema.String,
+  name: Schema.String.annotateKey({
+    description: "The name of the log, with which each head begins.",
+  }),
+  verifier: Schema.String.annotateKey({
+    description: "The public key in the format of signed note verifiers: name, id and key.",
+  }),
+  public_key: Schema.String.annotateKey({ description: "The same key in PEM." }),
 })
 export type AuditKey = typeof AuditKey.Type
 
 /** The newest sealed head of the log. */
 export const AuditHead = Schema.Struct({
-  /** Number of commits that it covers, from the first. */
-  size: Schema.Int,
-  /** The signed note. */
-  head: Schema.String,
-  key: Schema.String,
+  size: Schema.Int.annotateKey({
+    description: "Number of commits that the head covers, from the first.",
+  }),
+  head: Schema.String.annotateKey({ description: "The signed note." }),
+  key: Schema.String.annotateKey({ description: "The verifier of the key that signed it." }),
 })
 
 /** Size of the log. */
 export const LogFigures = Schema.Struct({
-  /** 1 for the first. */
-  generation: Schema.Int,
-  /** The last position. */
-  position: Schema.Int,
-  aggregates: Schema.Int,
-  /** Stored bytes of the newest generation. */
-  bytes: Schema.Int,
-  /** Null if no limit is known. */
-  limit_bytes: Schema.NullOr(Schema.Int),
-  /** From 0 to 1. */
-  used_share: Schema.NullOr(Schema.Number),
+  generation: Schema.Int.annotateKey({
+    description: "The generation of the log: 1 for the first.",
+  }),
+  position: Schema.Int.annotateKey({ description: "Position of the last commit." }),
+  aggregates: Schema.Int.annotateKey({ description: "Number of aggregates in the log." }),
+  bytes: Schema.Int.annotateKey({ description: "Bytes that the newest generation stores." }),
+  limit_bytes: Schema.NullOr(Schema.Int).annotateKey({
+    description: "The limit of the log in bytes. Null if it has none.",
+  }),
+  used_share: Schema.NullOr(Schema.Number).annotateKey({
+    description: "The share of the limit that is used, 0 to 1. Null without a limit.",
+  }),
 })
 export type LogFigures = typeof LogFigures.Type
 

@@ -4,41 +4,55 @@ import { Schema } from "effect"
 const Kind = Schema.Literals(["atomic", "compound", "parallel", "final"])
 
 export const ChartState = Schema.Struct({
-  /** `present.enrollment.pending` */
-  path: Schema.String,
-  name: Schema.String,
-  /** Path of the parent state; empty if that is the chart itself. */
-  parent: Schema.String,
-  kind: Kind,
-  /** Whether it is the initial state of its parent. */
-  is_initial: Schema.Boolean,
-  /** Its meaning in a sentence or two; null if its name is sufficient. */
-  description: Schema.NullOr(Schema.String),
+  path: Schema.String.annotateKey({
+    description: "Path of the state in the chart, such as `present.enrollment.pending`.",
+  }),
+  name: Schema.String.annotateKey({ description: "The last part of the path." }),
+  parent: Schema.String.annotateKey({
+    description: "Path of the parent state. Empty if that is the chart itself.",
+  }),
+  kind: Kind.annotateKey({
+    description: "Whether the state has no children, exclusive ones or parallel ones, or is final.",
+  }),
+  is_initial: Schema.Boolean.annotateKey({
+    description: "Whether it is the initial state of its parent.",
+  }),
+  description: Schema.NullOr(Schema.String).annotateKey({
+    description: "Its meaning. Null if the name is sufficient.",
+  }),
 })
 export type ChartState = typeof ChartState.Type
 
 export const ChartTransition = Schema.Struct({
-  /** The path of a state; empty: any state. */
-  from: Schema.String,
-  /** Null if the state does not change. */
-  to: Schema.NullOr(Schema.String),
-  /** The type of the event that causes the transition. */
-  event: Schema.String,
-  /** The name of its condition; empty if it has none. */
-  guard: Schema.String,
+  from: Schema.String.annotateKey({ description: "Path of a state. Empty: any state." }),
+  to: Schema.NullOr(Schema.String).annotateKey({
+    description: "Path of the next state. Null if the state does not change.",
+  }),
+  event: Schema.String.annotateKey({
+    description: "Type of the event that causes the transition.",
+  }),
+  guard: Schema.String.annotateKey({ description: "Name of its condition. Empty if it has none." }),
 })
 export type ChartTransition = typeof ChartTransition.Type
 
 export const Chart = Schema.Struct({
-  /** `<service>.<aggregate>` */
-  id: Schema.String,
-  description: Schema.NullOr(Schema.String),
-  kind: Kind,
-  /** Parents before their children. */
-  states: Schema.Array(ChartState),
-  transitions: Schema.Array(ChartTransition),
+  id: Schema.String.annotateKey({ description: "The kind of aggregate: `<service>.<aggregate>`." }),
+  description: Schema.NullOr(Schema.String).annotateKey({
+    description: "Its meaning. Null if the name is sufficient.",
+  }),
+  kind: Kind.annotateKey({
+    description: "Whether the states of the chart are exclusive or parallel.",
+  }),
+  states: Schema.Array(ChartState).annotateKey({
+    description: "All states, parents before their children.",
+  }),
+  transitions: Schema.Array(ChartTransition).annotateKey({
+    description: "All transitions between them.",
+  }),
 })
 export type Chart = typeof Chart.Type
 
 /** Sorted by id. */
-export const ChartList = Schema.Struct({ charts: Schema.Array(Chart) })
+export const ChartList = Schema.Struct({
+  charts: Schema.Array(Chart).annotate({ description: "The charts, ordered by id." }),
+})

@@ -4,80 +4,108 @@
  */
 import { Schema } from "effect"
 
-const tenant = Schema.tag("tenant_action_required")
+const resolver = {
+  description: "Who can resolve the error: the caller, or an operator of the server.",
+} as const
+const tenant = Schema.tag("tenant_action_required").annotateKey(resolver)
+const Detail = Schema.String.annotate({ description: "One sentence about what is wrong." })
+
+/** The code and the title of an error. */
+const named = <const Code extends string, const Title extends string>(
+  code: Code,
+  title: Title,
+) => ({
+  code: Schema.tag(code).annotateKey({ description: "The machine-readable code." }),
+  title: Schema.tag(title).annotateKey({ description: "The code in words." }),
+})
 
 export class Invalid extends Schema.Error<Invalid>("system/Invalid")(
   {
-    code: Schema.tag("svc.validation_error"),
-    title: Schema.tag("Validation error"),
-    detail: Schema.String,
+    ...named("svc.validation_error", "Validation error"),
+    detail: Detail,
     category: tenant,
   },
-  { httpApiStatus: 400 },
+  {
+    httpApiStatus: 400,
+    description:
+      "A parameter or the body is malformed or has an invalid value. The detail names it.",
+  },
 ) {}
 
 export class Forbidden extends Schema.Error<Forbidden>("system/Forbidden")(
   {
-    code: Schema.tag("svc.forbidden"),
-    title: Schema.tag("Forbidden"),
-    detail: Schema.String,
+    ...named("svc.forbidden", "Forbidden"),
+    detail: Detail,
     category: tenant,
   },
-  { httpApiStatus: 403 },
+  {
+    httpApiStatus: 403,
+    description: "The caller lacks the required role, or its token belongs to no project.",
+  },
 ) {}
 
 export class NotFound extends Schema.Error<NotFound>("system/NotFound")(
   {
-    code: Schema.tag("svc.not_found"),
-    title: Schema.tag("Not found"),
-    detail: Schema.String,
+    ...named("svc.not_found", "Not found"),
+    detail: Detail,
     category: tenant,
   },
-  { httpApiStatus: 404 },
+  {
+    httpApiStatus: 404,
+    description: "The resource does not exist, or belongs to another project.",
+  },
 ) {}
 
 export class BackendUnavailable extends Schema.Error<BackendUnavailable>(
   "system/BackendUnavailable",
 )(
   {
-    code: Schema.tag("svc.backend_unavailable"),
-    title: Schema.tag("Backend unavailable"),
-    detail: Schema.String,
-    category: Schema.tag("operator_action_required"),
+    ...named("svc.backend_unavailable", "Backend unavailable"),
+    detail: Detail,
+    category: Schema.tag("operator_action_required").annotateKey(resolver),
   },
-  { httpApiStatus: 503 },
+  {
+    httpApiStatus: 503,
+    description: "The log, the bus or another service is unavailable. Retry with backoff.",
+  },
 ) {}
 
 export class Conflict extends Schema.Error<Conflict>("system/Conflict")(
   {
-    code: Schema.tag("svc.conflict"),
-    title: Schema.tag("Conflict"),
-    detail: Schema.String,
+    ...named("svc.conflict", "Conflict"),
+    detail: Detail,
     category: tenant,
   },
-  { httpApiStatus: 409 },
+  {
+    httpApiStatus: 409,
+    description: "The state of the resource does not allow the request.",
+  },
 ) {}
 
 /** The project's quota is used up. */
 export class QuotaExceeded extends Schema.Error<QuotaExceeded>("system/QuotaExceeded")(
   {
-    code: Schema.tag("svc.quota_exceeded"),
-    title: Schema.tag("Quota exceeded"),
-    detail: Schema.String,
+    ...named("svc.quota_exceeded", "Quota exceeded"),
+    detail: Detail,
     category: tenant,
   },
-  { httpApiStatus: 403 },
+  {
+    httpApiStatus: 403,
+    description: "The project has as many of these resources as it may have.",
+  },
 ) {}
 
 /** The caller exceeds a limit per caller. */
 export class TooMany extends Schema.Error<TooMany>("system/TooMany")(
   {
-    code: Schema.tag("svc.quota_exceeded"),
-    title: Schema.tag("Too many requests"),
-    detail: Schema.String,
+    ...named("svc.quota_exceeded", "Too many requests"),
+    detail: Detail,
     category: tenant,
   },
-  { httpApiStatus: 429 },
+  {
+    httpApiStatus: 429,
+    description: "The caller exceeds a limit per caller. Retry after `Retry-After` seconds.",
+  },
 ) {}
 
 /** Rejections of webhook commands. */

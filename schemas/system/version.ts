@@ -2,13 +2,20 @@
 import { Schema } from "effect"
 
 const Version = Schema.Struct({
-  id: Schema.String,
-  status: Schema.Literal("CURRENT"),
-  links: Schema.Array(Schema.Struct({ rel: Schema.String, href: Schema.String })),
-})
+  id: Schema.String.annotate({ description: "The version, such as `v1.0`." }),
+  status: Schema.Literal("CURRENT").annotate({ description: "Always `CURRENT` now." }),
+  links: Schema.Array(
+    Schema.Struct({
+      rel: Schema.String.annotate({ description: "The kind of link: `self`." }),
+      href: Schema.String.annotate({ description: "The path of the version." }),
+    }),
+  ).annotate({ description: "Links to the version." }),
+}).annotate({ description: "A version of the API." })
 
 /** Response of `/`. */
-export const Versions = Schema.Struct({ versions: Schema.Array(Version) })
+export const Versions = Schema.Struct({
+  versions: Schema.Array(Version).annotate({ description: "All versions that are served." }),
+})
 /** Response of `/v1/`. */
 export const OneVersion = Schema.Struct({ version: Version })
 

@@ -42,7 +42,14 @@ export const WebhookUrl = Schema.String.check(
     if (url.username !== "" || url.password !== "") return "no user or password can be in it"
     return url.hash === "" || "no fragment can be in it"
   }),
-)
+).annotate({
+  documentedAs: {
+    type: "string",
+    format: "uri",
+    maxLength: url_chars_max,
+    pattern: "^https://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,4})?(/[A-Za-z0-9_.~/-]*)?$",
+  },
+})
 
 /**
  * A sequence number of a published event, as in the `id:` lines of GET /v1/events; 0: before the
@@ -60,14 +67,24 @@ const Project = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(2 
 
 /** The fields that its owner chooses. Empty lists match all names. */
 export const webhook_fields = {
-  url: WebhookUrl.annotateKey({ description: "Where events are sent" }),
-  description: Description.annotateKey({ description: "What it is for" }),
-  types: Types.annotateKey({ description: "Only events of these types", flag: "type" }),
-  services: Services.annotateKey({ description: "Only events of these services", flag: "service" }),
+  url: WebhookUrl.annotateKey({
+    description: "The https URL that events are sent to. It has no user, password or fragment.",
+  }),
+  description: Description.annotateKey({
+    description: "A text of your choice, at most 256 characters.",
+  }),
+  types: Types.annotateKey({
+    description: "Types of the events that are sent. An empty list, the default: all types.",
+    flag: "type",
+  }),
+  services: Services.annotateKey({
+    description: "Services whose events are sent. An empty list, the default: all services.",
+    flag: "service",
+  }),
 } as const
 
 export const enabled = Schema.optionalKey(Schema.Boolean).annotateKey({
-  description: "Whether events are sent to it",
+  description: "Whether events are sent. False pauses the webhook, and true enables it again.",
 })
 
 /**
@@ -84,42 +101,57 @@ export type WebhookState = typeof WebhookState.Type
 
 /** An abandoned event. */
 const letter_fields = {
-  sequence: EventSequence,
-  event_id: Schema.String,
-  event_type: Schema.String,
-  event_subject: Schema.String,
-  attempts: Schema.Int,
-  first_failed_at: Instant,
-  detail: Detail,
+  sequence: EventSequence.annotateKey({
+    description: "The number of the event, as in the ids of `GET /v1/events`.",
+  }),
+  event_id: Schema.String.annotateKey({ description: "The `id` of the event." }),
+  event_type: Schema.String.annotateKey({ description: "The `type` of the event." }),
+  event_subject: Schema.String.annotateKey({ description: "The `subject` of the event." }),
+  attempts: Schema.Int.annotateKey({ description: "Number of deliveries that were tried." }),
+  first_failed_at: Instant.annotateKey({ description: "Time of the first failed delivery." }),
+  detail: Detail.annotateKey({ description: "Why the last delivery failed." }),
 } as const
 export const Letter = Schema.Struct(letter_fields)
 export type Letter = typeof Letter.Type
 
 /** A webhook as it is stored and shown, without its secret. */
 export const webhook_row = {
-  id: WebhookId,
+  id: WebhookId.annotateKey({ description: "The id of the webhook." }),
   ...webhook_fields,
-  /** The project whose events it receives; null: all projects. */
-  project_id: Schema.NullOr(Schema.String),
-  state: WebhookState,
-  /** Why it is disabled (null if it is not), and the last response in words. */
-  reason: Schema.NullOr(DisableReason),
-  detail: Schema.NullOr(Schema.String),
-  /** Increases with each new secret. */
-  secret_version: Schema.Int,
-  /** Until when the previous secret signs, too. */
-  previous_until: Schema.NullOr(Instant),
-  created_at: Instant,
-  updated_at: Instant,
+  project_id: Schema.NullOr(Schema.String).annotateKey({
+    description: "The project whose events are sent. Null: all projects.",
+  }),
+  state: WebhookState.annotateKey({
+    description:
+      "`active`: events are sent. `paused`: its owner paused it. `disabled`: the server " +
+      "disabled it, see `reason`.",
+  }),
+  reason: Schema.NullOr(DisableReason).annotateKey({
+    description:
+      "Why it is disabled. `gone`: the receiver responded with 410. `failing`: all " +
+      "deliveries failed for too long. Otherwise null.",
+  }),
+  detail: Schema.NullOr(Schema.String).annotateKey({
+    description: "The last response before it was disabled. Null if it is not disabled.",
+  }),
+  secret_version: Schema.Int.annotateKey({
+    description: "The version of the secret, which increases with each new one.",
+  }),
+  previous_until: Schema.NullOr(Instant).annotateKey({
+    description: "Time until which the previous secret signs too. Null if there is none.",
+  }),
+  created_at: Instant.annotateKey({ description: "Time of creation." }),
+  updated_at: Instant.annotateKey({ description: "Time of the last change." }),
 } as const
 
 /** An abandoned event as it is stored. */
 export const letter_row = {
   webhook_id: WebhookId,
   ...letter_fields,
-  given_up_at: Instant,
-  /** Whether it is being redelivered. */
-  is_redelivering: Schema.Boolean,
+  given_up_at: Instant.annotateKey({ description: "Time at which delivery was given up." }),
+  is_redelivering: Schema.Boolean.annotateKey({
+    description: "Whether it is being delivered again.",
+  }),
 } as const
 
 const Sequences = Schema.Array(EventSequence)

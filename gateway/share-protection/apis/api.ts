@@ -1,6 +1,7 @@
 /** Share protection's API in either shape. Source: document 2 §4; DECISIONS, which shape. */
 import { HttpApi } from "effect/http-api"
 import { BodyLimit } from "#gateway/limits.ts"
+import { Examples } from "#gateway/reference.ts"
 import { backupGroup } from "#gateway/share-protection/apis/backup.ts"
 import { DomainGroup } from "#gateway/share-protection/apis/domain.ts"
 import { HealthGroup } from "#gateway/share-protection/apis/health.ts"
@@ -14,6 +15,8 @@ import { ServiceInfoGroup } from "#gateway/share-protection/apis/service-info.ts
 import { adminTargetGroup, targetGroup } from "#gateway/share-protection/apis/target.ts"
 import { CoverageGroup, UsageGroup } from "#gateway/share-protection/apis/usage.ts"
 import { workerGroup } from "#gateway/share-protection/apis/worker.ts"
+import examples_a from "#gateway/share-protection/shapes/examples-a.json" with { type: "json" }
+import examples_b from "#gateway/share-protection/shapes/examples-b.json" with { type: "json" }
 import { body_bytes_max, type Shape, strict } from "#gateway/share-protection/shapes/shape.ts"
 
 /** The endpoints of both shapes; Shape B also serves TargetTemplateApi. */
@@ -25,5 +28,6 @@ export const apiOf = (shape: Shape) =>
     .add(rolloutGroup(shape), DomainGroup, SchedulingGroup, ReconciliationGroup, HealthGroup)
     .annotate(HttpApi.PayloadParseOptions, strict)
     .annotate(BodyLimit, () => body_bytes_max)
+    .annotate(Examples, shape.name === "A" ? examples_a : examples_b)
 
 export type ShareProtectionApi = ReturnType<typeof apiOf>

@@ -3,7 +3,9 @@ import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { BodyLimit } from "#gateway/limits.ts"
+import { Examples } from "#gateway/reference.ts"
 import { for_domain_owners, for_operators } from "#gateway/share-protection/apis/permission.ts"
+import examples_b from "#gateway/share-protection/shapes/examples-b.json" with { type: "json" }
 import { patchOf } from "#gateway/share-protection/patch.ts"
 import { body_bytes_max, noContent, strict } from "#gateway/share-protection/shapes/shape.ts"
 import {
@@ -130,6 +132,7 @@ const adminTemplates = HttpApiGroup.make("admin-target-templates")
 
 /** The endpoints that only Shape B has. */
 export const TargetTemplateApi = HttpApi.make("share-protection/target-template")
+  .annotate(Examples, examples_b)
   .add(templates, adminTemplates)
   .annotate(HttpApi.PayloadParseOptions, strict)
   .annotate(BodyLimit, () => body_bytes_max)

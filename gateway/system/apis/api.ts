@@ -2,6 +2,8 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
+import { Examples } from "#gateway/reference.ts"
+import examples from "#gateway/system/apis/examples.json" with { type: "json" }
 import { NotFound } from "#schemas/system/rejection.ts"
 import { OneVersion, Versions } from "#schemas/system/version.ts"
 
@@ -14,53 +16,87 @@ const NoPage = NotFound.annotate({
 })
 
 const open = HttpApiGroup.make("system")
-  .annotate(OpenApi.Description, "What the process says of itself.")
+  .annotate(OpenApi.Description, "Documents about the API, and the pages that a browser shows.")
   .add(
     HttpApiEndpoint.get("home", "/", {
       success: [Versions.pipe(HttpApiSchema.status(300)), Html],
-    }).annotate(OpenApi.Summary, "Read which versions there are"),
-    HttpApiEndpoint.get("carriers", "/carriers", { success: Html, error: NotFound }).annotate(
-      OpenApi.Summary,
-      "Show the page of carrier search",
-    ),
-    HttpApiEndpoint.get("plants", "/plants", { success: Html, error: NotFound }).annotate(
-      OpenApi.Summary,
-      "Show the page of plant disease prediction",
-    ),
-    HttpApiEndpoint.get("console", "/console", { success: Html, error: NotFound }).annotate(
-      OpenApi.Summary,
-      "Show the page of operators",
-    ),
+    })
+      .annotate(OpenApi.Summary, "List the API versions")
+      .annotate(
+        OpenApi.Description,
+        "Returns the versions with the status 300, as OpenStack's services do. A browser " +
+          "(whose `Accept` prefers `text/html`) gets the dashboard page.",
+      ),
+    HttpApiEndpoint.get("carriers", "/carriers", { success: Html, error: NoPage })
+      .annotate(OpenApi.Summary, "Show the carrier search page")
+      .annotate(
+        OpenApi.Description,
+        "Returns the page for browsers. Without `Accept: text/html`, or if the page is not " +
+          "built or the service is not enabled, it is 404.",
+      ),
+    HttpApiEndpoint.get("plants", "/plants", { success: Html, error: NoPage })
+      .annotate(OpenApi.Summary, "Show the plant disease page")
+      .annotate(
+        OpenApi.Description,
+        "Returns the page for browsers. Without `Accept: text/html`, or if the page is not " +
+          "built or the service is not enabled, it is 404.",
+      ),
+    HttpApiEndpoint.get("console", "/console", { success: Html, error: NoPage })
+      .annotate(OpenApi.Summary, "Show the operators' console")
+      .annotate(
+        OpenApi.Description,
+        "Returns the page for browsers, which asks for a token. Without `Accept: " +
+          "text/html`, or if the page is not built, it is 404.",
+      ),
     HttpApiEndpoint.get("asset", "/assets/:file", {
-      params: { file: Schema.String },
+      params: {
+        file: Schema.String.annotate({
+          description: "Name of the file.",
+          documentedAs: { type: "string", pattern: "^[A-Za-z0-9_.-]{1,128}$" },
+        }),
+      },
       success: Bytes,
-      error: NotFound,
-    }).annotate(OpenApi.Summary, "Read a file of the pages"),
-    HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json }).annotate(
-      OpenApi.Summary,
-      "Read this document",
-    ),
-    HttpApiEndpoint.get("document_v1", "/v1/openapi.json", { success: Schema.Json }).annotate(
-      OpenApi.Summary,
-      "Read this document, below its version",
-    ),
-    HttpApiEndpoint.get("asyncapi", "/asyncapi.json", { success: Schema.Json }).annotate(
-      OpenApi.Summary,
-      "Read which events are published, and how they are had",
-    ),
-    HttpApiEndpoint.get("docs", "/docs", { success: Html, error: NoPage }).annotate(
-      OpenApi.Summary,
-      "Show this document as a page",
-    ),
+      error: NoPage,
+    })
+      .annotate(OpenApi.Summary, "Get a file of the pages")
+      .annotate(
+        OpenApi.Description,
+        "Returns a script, style sheet, font or image of the pages. Names contain a hash of " +
+          "the content, so a client may cache files without limit.",
+      ),
+    HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json })
+      .annotate(OpenApi.Summary, "Get this document")
+      .annotate(
+        OpenApi.Description,
+        "Returns the OpenAPI 3.1 document of the services that this server runs, with the " +
+          "shape of share protection that it is configured for.",
+      ),
+    HttpApiEndpoint.get("document_v1", "/v1/openapi.json", { success: Schema.Json })
+      .annotate(OpenApi.Summary, "Get this document by its versioned path")
+      .annotate(OpenApi.Description, "Returns the same document as `GET /openapi.json`."),
+    HttpApiEndpoint.get("asyncapi", "/asyncapi.json", { success: Schema.Json })
+      .annotate(OpenApi.Summary, "Get the AsyncAPI document")
+      .annotate(
+        OpenApi.Description,
+        "Returns the AsyncAPI document: the published events with their fields, and how to " +
+          "receive them over HTTP, by webhook and from NATS.",
+      ),
+    HttpApiEndpoint.get("docs", "/docs", { success: Html, error: NoPage })
+      .annotate(OpenApi.Summary, "Show this document as a page")
+      .annotate(OpenApi.Description, "Returns the API reference as a page for browsers."),
   )
   .annotateEndpoints(Needs, "public")
 
 const closed = HttpApiGroup.make("operators")
-  .annotate(OpenApi.Description, "The version of the process.")
+  .annotate(OpenApi.Description, "The version of the API, for clients with a token.")
   .add(
     HttpApiEndpoint.get("version", "/v1/", { success: OneVersion })
-      .annotate(OpenApi.Summary, "Read the version")
+      .annotate(OpenApi.Summary, "Get the API version")
+      .annotate(
+        OpenApi.Description,
+        "Returns the version that this path serves. Unlike `/`, it needs a token.",
+      )
       .annotate(Needs, "authenticated"),
   )
 
-export const SystemApi = HttpApi.make("system").add(open, closed)
+export const SystemApi = HttpApi.make("system").add(open, closed).annotate(Examples, examples)

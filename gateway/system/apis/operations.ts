@@ -5,10 +5,13 @@
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { BodyLimit, command_bytes_max } from "#gateway/limits.ts"
+import { Examples } from "#gateway/reference.ts"
 import { Audit, AuditProofs } from "#gateway/system/apis/audit.ts"
 import { SecretsGroup, Tokens, TrustsGroup } from "#gateway/system/apis/credentials.ts"
 import { Events } from "#gateway/system/apis/events.ts"
+import examples from "#gateway/system/apis/examples.json" with { type: "json" }
 import { ReadModelsGroup } from "#gateway/system/apis/read-models.ts"
+import webhook_examples from "#gateway/system/apis/webhook-examples.json" with { type: "json" }
 import { AdminWebhooksGroup, WebhooksGroup } from "#gateway/system/apis/webhooks.ts"
 import { ChartList } from "#schemas/system/chart.ts"
 import { Forbidden } from "#schemas/system/rejection.ts"
@@ -17,11 +20,16 @@ import { Forbidden } from "#schemas/system/rejection.ts"
 export const ChartsGroup = HttpApiGroup.make("charts")
   .annotate(
     OpenApi.Description,
-    "The state charts of all aggregates: their states and transitions.",
+    "State charts: the states and transitions of each kind of aggregate.",
   )
   .add(
     HttpApiEndpoint.get("list", "/v1/admin/charts", { success: ChartList, error: Forbidden })
-      .annotate(OpenApi.Summary, "List the charts of all kinds of aggregates")
+      .annotate(OpenApi.Summary, "List the state charts")
+      .annotate(
+        OpenApi.Description,
+        "Returns the state chart of each kind of aggregate, with its states and " +
+          "transitions. The list has no pages.",
+      )
       .annotate(Needs, { roles: ["admin"] }),
   )
 
@@ -39,3 +47,4 @@ export const OperationsApi = HttpApi.make("operations")
     AdminWebhooksGroup,
   )
   .annotate(BodyLimit, () => command_bytes_max)
+  .annotate(Examples, { ...examples, ...webhook_examples })

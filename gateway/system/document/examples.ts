@@ -1,6 +1,6 @@
 /** Adds the recorded examples to an operation. */
 import type { Example } from "#gateway/reference.ts"
-import type { Content, Operation } from "#gateway/system/document/json.ts"
+import type { Content, MediaType, Operation } from "#gateway/system/document/json.ts"
 
 /** The content type of an example: a text is an example of a type other than JSON, if any. */
 const typeOf = (content: Content, example: unknown) => {
@@ -9,10 +9,17 @@ const typeOf = (content: Content, example: unknown) => {
   return types.find((type) => type.startsWith("application/json") !== is_text) ?? types[0] ?? ""
 }
 
+/** The example of lines that are described one by one is the first line. */
+const ofLine = ({ schema }: MediaType, example: unknown): unknown =>
+  typeof example === "string" && schema?.type !== "string"
+    ? JSON.parse(example.slice(0, example.indexOf("\n")))
+    : example
+
 const withExample = (content: Content, example: unknown): Content => {
   if (example === undefined) return content
   const type = typeOf(content, example)
-  return { ...content, [type]: { ...content[type], example } }
+  const media = content[type] ?? {}
+  return { ...content, [type]: { ...media, example: ofLine(media, example) } }
 }
 
 /** The operation with the values of the example. */

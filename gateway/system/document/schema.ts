@@ -2,7 +2,7 @@
  * Improves the generated JSON schemas: descriptions that generation drops, one description instead
  * of nested ones, and patterns that Python reads as JavaScript does.
  */
-import { type Schema, SchemaAST } from "effect"
+import { Schema, SchemaAST } from "effect"
 import { isObject, type JsonObject } from "#gateway/system/document/json.ts"
 
 /** Component schemas by name. */
@@ -51,12 +51,10 @@ export const complete = (
 ): void => {
   const target = resolved(schema, components)
   const by = replacementOf(ast)
-  if (by !== undefined) {
-    replace(target, by)
-    return
-  }
+  if (by !== undefined) replace(target, by)
   const description = SchemaAST.resolveDescription(ast)
   if (description !== undefined) target.description ??= description
+  if (by !== undefined) return
   if (seen.has(target)) return
   seen.add(target)
   const encoded = encodedOf(ast)
@@ -136,4 +134,13 @@ export const tidy = (value: unknown): void => {
   for (const [key, part] of Object.entries(value)) if (key !== "example") tidy(part)
   withoutNesting(value)
   if (typeof value.pattern === "string") value.pattern = portable(value.pattern)
+}
+
+/** The JSON schema for a part of the document that no endpoint declares. */
+export const jsonSchemaOf = (schema: Schema.Top): JsonObject => {
+  // The library's own JSON schema, without references because none of these has an identifier.
+  const json = Schema.toJsonSchemaDocument(schema).schema as JsonObject
+  tidy(json)
+  complete(schema.ast, json, {})
+  return json
 }

@@ -61,7 +61,7 @@ const services: ReadonlyArray<readonly [paths: RegExp, service: string]> = [
     /^\/v1\/(events|webhooks|admin\/(audit|log|read-models|tokens|secrets|trusts|charts|webhooks))/,
     "system",
   ],
-  [/^\/v1\/./, "share-protection"],
+  [/^\/v1\/(?!openapi\.json)./, "share-protection"],
   [/^\//, "system"],
 ]
 
