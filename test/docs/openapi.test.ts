@@ -22,6 +22,8 @@ const exempt: Readonly<Record<string, ReadonlyArray<string>>> = {
 /** Rules beyond the recommended ones: everything is described, and examples are valid. */
 const rules = {
   "operation-summary": "error",
+  "operation-description": "error",
+  "parameter-description": "error",
   "operation-operationId": "error",
   "operation-operationId-unique": "error",
   "operation-operationId-url-safe": "error",

@@ -5,8 +5,8 @@ import { Needs } from "#gateway/access.ts"
 import { BodyLimit } from "#gateway/limits.ts"
 import { Examples } from "#gateway/reference.ts"
 import { for_domain_owners, for_operators } from "#gateway/share-protection/apis/permission.ts"
-import examples_b from "#gateway/share-protection/shapes/examples-b.json" with { type: "json" }
 import { patchOf } from "#gateway/share-protection/patch.ts"
+import examples_b from "#gateway/share-protection/shapes/examples-b.json" with { type: "json" }
 import { body_bytes_max, noContent, strict } from "#gateway/share-protection/shapes/shape.ts"
 import {
   Conflict,

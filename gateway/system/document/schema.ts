@@ -127,12 +127,26 @@ export const portable = (pattern: string) => {
   })
 }
 
-/** Applies both to every schema in this part of the document. */
+/** Removes repeated alternatives, such as one error with two descriptions. */
+const withoutRepeats = (schema: JsonObject) => {
+  const { anyOf } = schema
+  if (!Array.isArray(anyOf)) return
+  const texts = anyOf.map((part) => JSON.stringify(part))
+  const parts = anyOf.filter((_, index) => texts.indexOf(texts[index] ?? "") === index)
+  if (parts.length > 1) schema.anyOf = parts
+  else {
+    delete schema.anyOf
+    Object.assign(schema, parts[0])
+  }
+}
+
+/** Applies these changes to every schema in this part of the document. */
 export const tidy = (value: unknown): void => {
   if (Array.isArray(value)) for (const part of value) tidy(part)
   if (!isObject(value)) return
   for (const [key, part] of Object.entries(value)) if (key !== "example") tidy(part)
   withoutNesting(value)
+  withoutRepeats(value)
   if (typeof value.pattern === "string") value.pattern = portable(value.pattern)
 }
 
