@@ -105,6 +105,44 @@ const deliveriesAt = (path: `/${string}`) =>
       ),
   ] as const
 
+/** The operations that change one webhook. */
+const changesAt = (path: `/${string}`) =>
+  [
+    HttpApiEndpoint.patch("update", `${path}/:id`, {
+      params: id,
+      payload: WebhookPatch,
+      success: WebhookDetail,
+      error: [...known, Conflict],
+    })
+      .annotate(OpenApi.Summary, "Change a webhook")
+      .annotate(
+        OpenApi.Description,
+        "Changes the fields in the request; others stay as they are. `enabled: false` " +
+          "pauses the webhook. `enabled: true` also enables a disabled one, which continues " +
+          "where it stopped.",
+      ),
+    HttpApiEndpoint.delete("delete", `${path}/:id`, { params: id, error: known })
+      .annotate(OpenApi.Summary, "Delete a webhook")
+      .annotate(
+        OpenApi.Description,
+        "Deletes the webhook and its dead letters. Deliveries stop at once. The response " +
+          "has no body.",
+      ),
+    HttpApiEndpoint.post("rotate", `${path}/:id/secret`, {
+      params: id,
+      payload: NewSecret,
+      success: CreatedWebhook,
+      error: [...known, Conflict],
+    })
+      .annotate(OpenApi.Summary, "Rotate the secret of a webhook")
+      .annotate(
+        OpenApi.Description,
+        "Creates a new secret, and returns it. Until `overlap_hours` have passed, " +
+          "deliveries are signed with the previous secret too. Only this response contains " +
+          "the new secret.",
+      ),
+  ] as const
+
 /** Both groups have the same operations. */
 const webhooksAt = <const Name extends string>(name: Name, path: `/${string}`) =>
   HttpApiGroup.make(name)
@@ -145,39 +183,7 @@ const webhooksAt = <const Name extends string>(name: Name, path: `/${string}`) =
       })
         .annotate(OpenApi.Summary, "Get a webhook")
         .annotate(OpenApi.Description, "Returns the webhook with the progress of its deliveries."),
-      HttpApiEndpoint.patch("update", `${path}/:id`, {
-        params: id,
-        payload: WebhookPatch,
-        success: WebhookDetail,
-        error: [...known, Conflict],
-      })
-        .annotate(OpenApi.Summary, "Change a webhook")
-        .annotate(
-          OpenApi.Description,
-          "Changes the fields in the request; others stay as they are. `enabled: false` " +
-            "pauses the webhook. `enabled: true` also enables a disabled one, which continues " +
-            "where it stopped.",
-        ),
-      HttpApiEndpoint.delete("delete", `${path}/:id`, { params: id, error: known })
-        .annotate(OpenApi.Summary, "Delete a webhook")
-        .annotate(
-          OpenApi.Description,
-          "Deletes the webhook and its dead letters. Deliveries stop at once. The response " +
-            "has no body.",
-        ),
-      HttpApiEndpoint.post("rotate", `${path}/:id/secret`, {
-        params: id,
-        payload: NewSecret,
-        success: CreatedWebhook,
-        error: [...known, Conflict],
-      })
-        .annotate(OpenApi.Summary, "Rotate the secret of a webhook")
-        .annotate(
-          OpenApi.Description,
-          "Creates a new secret, and returns it. Until `overlap_hours` have passed, " +
-            "deliveries are signed with the previous secret too. Only this response contains " +
-            "the new secret.",
-        ),
+      ...changesAt(path),
       ...deliveriesAt(path),
     )
 
