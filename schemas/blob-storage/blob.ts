@@ -197,12 +197,13 @@ const withinLabelLimits = (labels: Readonly<Record<string, string>>) => {
 }
 
 export const BlobLabels = Schema.Record(Schema.String, Schema.String)
-  .check(
-    Schema.makeFilter<Readonly<Record<string, string>>>(withinLabelLimits, {
-      toJsonSchema: () => ({ maxProperties: labels_max }),
-    }),
-  )
+  .check(Schema.makeFilter<Readonly<Record<string, string>>>(withinLabelLimits))
   .annotate({
+    documentedAs: {
+      type: "object",
+      additionalProperties: { type: "string" },
+      maxProperties: labels_max,
+    },
     description:
       `Names and values of your choice: at most ${labels_max} pairs, and ` +
       `${labels_bytes_max} bytes of UTF-8 in all. They are set when the blob is stored.`,

@@ -55,17 +55,13 @@ export const promisedOf = (
     ),
   )
 
-/** The field's own description, or that of its type. */
 const described = (shape: Shape): string =>
   shape.allOf?.map(described).find((text) => text !== "") ?? shape.description ?? ""
 
-/** Limits of values, which may be added: publishers then send fewer values. */
-const limits = new Set(["pattern", "maxProperties"])
-
-/** The same shape without descriptions, which may change, and without limits. */
+/** The same shape without descriptions, which may change. */
 export const bare = (shape: Shape): unknown =>
   JSON.parse(JSON.stringify(shape), (key, value: unknown) => {
-    if (key === "description" || limits.has(key)) return undefined
+    if (key === "description") return undefined
     if (key !== "allOf" || !Array.isArray(value)) return value
     const others = value.filter((part: object) => Object.keys(part).length > 0)
     return others.length > 0 ? others : undefined

@@ -10,14 +10,6 @@ import { documented } from "#gateway/system/document.ts"
 import { BackupId, JobId, TargetId } from "#schemas/share-protection/id.ts"
 import { apisOf } from "../../world/every-api.ts"
 import {
-  fail,
-  other_worker_id,
-  register,
-  run,
-  tell,
-  worker_id,
-} from "../../world/share-protection/http/course.ts"
-import {
   admin,
   bucket,
   bucketOf,
@@ -28,6 +20,14 @@ import {
 } from "../../world/share-protection/http/given.ts"
 import { domain_id, project_a, share_a, share_a2 } from "../../world/share-protection/http/ports.ts"
 import { type Client, served } from "../../world/share-protection/http/served.ts"
+import {
+  fail,
+  other_worker_id,
+  register,
+  run,
+  tell,
+  worker_id,
+} from "../../world/share-protection/http/transitions.ts"
 import { snapshot, uuid } from "../../world/share-protection/samples.ts"
 import type { Document } from "./gaps.ts"
 import { fileText, recorder } from "./recording.ts"
