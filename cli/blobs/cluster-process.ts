@@ -11,7 +11,7 @@ import { root } from "../../launcher/cache.mjs"
 const end_ms_max = 20_000
 
 /** Startup lines that every node would print and the cluster prints once. */
-const repeated_line = /^(?:Credentials: |curl )/
+const repeated_line = /^(?:(?:Dashboard|Console|API reference|Events|Credentials): |curl )/
 
 /** A node did not start or failed; the message is for a person. */
 export class ClusterNodeFailed extends Schema.TaggedError<ClusterNodeFailed>()(

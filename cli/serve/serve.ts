@@ -4,18 +4,18 @@
  */
 
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Console, Context, Deferred, Effect, Layer, Option, Schema, Struct } from "effect"
+import { Console, Context, Deferred, Effect, Layer, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { nodeId } from "#adapters/blob-storage/node.ts"
 import { growHeap } from "#adapters/heap-growth.ts"
 import { compress, pageFiles } from "#adapters/http/page-files.ts"
 import { httpTransport } from "#adapters/http/transport.ts"
-import { developmentCredentialsPath } from "#adapters/identity/development-credentials.ts"
 import { logging } from "#adapters/logging.ts"
 import { telemetry } from "#adapters/telemetry.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { announce } from "#cli/instance.ts"
 import { settings, sources } from "#cli/root.ts"
+import { gettingStarted } from "#cli/serve/getting-started.ts"
 import { LogGuard } from "#events/log-guard.ts"
 import { openDoor } from "#gateway/door.ts"
 import { requestMetrics } from "#gateway/metrics.ts"
@@ -53,35 +53,6 @@ import { noteOfOthers, noteOfProfile } from "#server/share-protection/embedded.t
 class NothingServed extends Schema.TaggedError<NothingServed>()("NothingServed", {
   message: Schema.String,
 }) {}
-
-/** A first request to try per service, with its principal; the first enabled one is printed. */
-const first_requests = {
-  "blob-storage": { path: "/v1/cluster/state", principal: "blob" },
-  "share-protection": { path: "/v1/jobs", principal: "tenant" },
-  "capital-pressure": { path: "/api/dashboard", principal: "admin" },
-  "carrier-search": { path: "/api/search/sources", principal: "admin" },
-  "plant-disease": { path: "/predict/model", principal: "admin" },
-} as const
-
-/** A curl command that works as printed. */
-const curl = ({ data, services, roles }: Settings, url: string) => {
-  const file = JSON.stringify(developmentCredentialsPath(data.dir))
-  const here = services.filter((name) => name !== "blob-storage" || roles.includes("blob"))
-  const service = Struct.keys(first_requests).find((name) => here.includes(name))
-  if (service === undefined) return undefined
-  const { path, principal } = first_requests[service]
-  const token = `$(node -p 'require(${file}).${principal}.token')`
-  return `curl -H "Authorization: Bearer ${token}" ${url}${path}`
-}
-
-/** Prints the credentials' path and a first request, once the server responds. */
-const printGettingStarted = Effect.fnUntraced(function* (settings: Settings, url: string) {
-  if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
-  if (settings.identity.kind !== "embedded") return
-  yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
-  const look = curl(settings, url)
-  if (look !== undefined) yield* Console.error(look)
-})
 
 /** A role without paths, as a line in `/readyz`. */
 const roleOf = (name: Role, ready: Mounted["ready"]) => ({ name, ready })
@@ -171,7 +142,9 @@ const startRoles = Effect.fnUntraced(function* (
     ...(gateway_service?.mounted ?? []),
   ]
   if (mounted.length > 0 && mounted.every(({ app }) => app === undefined)) {
-    return yield* new NothingServed({ message: "No service could start." })
+    return yield* new NothingServed({
+      message: "No service could start. The log lines above have the reasons.",
+    })
   }
   const of_store = store === undefined ? [] : [{ name: "blob-storage", text: store.metrics }]
   return {
@@ -188,6 +161,12 @@ const startRoles = Effect.fnUntraced(function* (
 })
 
 type StartedRoles = Effect.Success<ReturnType<typeof startRoles>>
+
+/** The end of the ready line: the services that could not start. The log has the reasons. */
+const notStarted = ({ mounted }: StartedRoles) => {
+  const names = mounted.filter(({ app }) => app === undefined).map(({ name }) => name)
+  return names.length === 0 ? "" : ` (not started: ${names.join(", ")})`
+}
 
 /** Listens for requests to these services, health and metrics. */
 const listen = Effect.fnUntraced(function* (
@@ -263,9 +242,10 @@ const run = Effect.fnUntraced(function* (
     yield* Deferred.succeed(advertised, here)
     yield* all.joined
     yield* announce(settings, url, control_token)
-    yield* Console.log(`almanac ready ${url}`)
+    yield* Console.log(`almanac ready ${url}${notStarted(all)}`)
     yield* all.serves
-    if (is_gateway) yield* printGettingStarted(settings, url)
+    if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
+    if (is_gateway) yield* Effect.forEach(gettingStarted(settings, url), Console.error)
     return yield* Effect.never
   })
   const base_context = yield* Layer.build(infrastructure(settings, model_layer))
@@ -284,7 +264,7 @@ export const serve = Command.make(
   {
     "with-parent": Flag.Int("with-parent").pipe(
       Flag.withDescription(
-        "For a child: end with standard input, and say so to this file descriptor",
+        "For a child process: stop when standard input closes, and log that to this file descriptor",
       ),
       Flag.optional,
     ),

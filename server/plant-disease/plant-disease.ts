@@ -39,9 +39,9 @@ const openPredictor = Effect.fnUntraced(function* (
 })
 
 const logModel = ({ name, format, sha256, classes, is_demo }: ModelInfo) => {
-  const by = is_demo ? "demo model, which knows drawn leaves only" : "model"
+  const kind = is_demo ? "demo model, which recognizes drawn leaves only" : "model"
   const what = `${name} (${format}), ${classes.length} classes, sha256 ${sha256}`
-  return Effect.logInfo(`Plants are predicted by the ${by}: ${what}`)
+  return Effect.logDebug(`Plant disease uses the ${kind}: ${what}`)
 }
 
 /** A note in the health check: a demo must not be mistaken for agronomy. */

@@ -48,9 +48,9 @@ export const embedded = Effect.fnUntraced(function* (
 export const noteOfProfile = ({ engine }: Settings) =>
   engine.require_fips_profile
     ? Effect.void
-    : Effect.logInfo(
-        "engine.require_fips_profile is false, as it is with the embedded identity unless it is " +
-          "given: repositories need no FIPS profile, which restic could not meet.",
+    : Effect.logDebug(
+        "engine.require_fips_profile is false, the default with the embedded identity: " +
+          "repositories need no FIPS profile. restic does not support one.",
       )
 
 /** Warns that other processes of the deployment do not share the embedded identity. */

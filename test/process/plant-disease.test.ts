@@ -192,6 +192,8 @@ describeWithServer("a server whose model is none", () => {
     }
     const ready = await fetch(`${server.url}/readyz`)
     expect(ready.status).toBe(503)
+    const failed = "(not started: plant-disease)"
+    expect(server.printed.stdout).toBe(`almanac ready ${server.url} ${failed}\n`)
     const why = "could not start: The model file is damaged: it does not start like a .h5 file."
     expect(await ready.text()).toContain(`plant-disease ${why}\n`)
     const lines = server.printed.stderr.split("\n").filter((line) => line.includes("plant-disease"))

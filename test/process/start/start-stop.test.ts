@@ -114,14 +114,21 @@ describeWithServer("a server", () => {
     server = await startServer(newFolder())
   })
 
-  it("prints one line when all services respond, then a curl that works as is", async () => {
+  it("prints one ready line, then the addresses to open next and a curl that works", async () => {
     const credentials = join(server.data_dir, "dev-credentials.json")
     const last = await until("the last lines", soon_ms, () => {
       const lines = linesOf(server.printed.stderr)
       return lines.at(-1)?.startsWith("curl ") && lines
     })
     expect(server.printed.stdout).toBe(`almanac ready ${server.url}\n`)
-    expect(last.at(-2)).toContain(credentials)
+    expect(last).toEqual([
+      `Dashboard:     ${server.url}/`,
+      `Console:       ${server.url}/console`,
+      `API reference: ${server.url}/docs`,
+      `Events:        ${server.url}/v1/events`,
+      `Credentials:   ${credentials}`,
+      expect.stringMatching(/^curl /),
+    ])
     const { stdout } = await promisify(execFile)("sh", [
       "-c",
       `${last.at(-1)} --silent --show-error`,

@@ -231,7 +231,7 @@ export const startServer = async (
       const how = child.signalCode ?? `code ${child.exitCode}`
       throw new Error(`the server ended before it was ready (${how}):\n${told(one)}`)
     }
-    return /^almanac ready (https?:\S+)$/m.exec(printed.stdout)?.[1]
+    return /^almanac ready (https?:\S+).*$/m.exec(printed.stdout)?.[1]
   })
   return {
     url,
