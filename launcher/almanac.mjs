@@ -10,8 +10,35 @@ import { compileCache } from "./cache.mjs"
 import { projectNode } from "./packages.mjs"
 
 const argv = process.argv.slice(2)
-const is_server = argv.includes("serve") || argv.includes("cluster")
-await bootstrapOrExit(is_server ? "start" : "command")
+
+/**
+ * Commands that start nats-server or restic, always or when no server runs. All others only call a
+ * running server.
+ */
+const commands_with_programs = [
+  "agent",
+  "audit",
+  "backfill-composite",
+  "backup-state",
+  "catalog",
+  "compact",
+  "demo",
+  "doctor",
+  "ingest",
+  "log",
+  "migrate",
+  "rebuild",
+  "restore-state",
+  "secret",
+  "token",
+  "trust",
+]
+const names = (commands) => argv.some((word) => commands.includes(word))
+const taskOf = () => {
+  if (names(["serve", "cluster"])) return "start"
+  return names(commands_with_programs) ? "command" : "client"
+}
+await bootstrapOrExit(taskOf())
 
 const node = projectNode()
 const args = [programOf("main.ts"), ...argv]

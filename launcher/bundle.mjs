@@ -103,21 +103,24 @@ export const programOf = (entry) => {
  */
 const origins = (folder) => ({
   name: "origins",
-  transform(code, id) {
-    if (id.includes("node_modules") || !id.startsWith(root)) return null
-    const url = `new URL(${JSON.stringify(relative(folder, id))}, import.meta.url)`
-    const toPath = `process.getBuiltinModule("node:url").fileURLToPath`
-    const replacements = {
-      "import.meta.url": `${url}.href`,
-      "import.meta.dirname": `${toPath}(new URL(".", ${url}))`,
-    }
-    const replaced = code
-      .replaceAll(/new URL\("(\.\/[^"]+\.ts)", import\.meta\.url\)/g, (_match, program) => {
-        const file = this.emitFile({ type: "chunk", id: join(dirname(id), program) })
-        return `new URL(import.meta.ROLLUP_FILE_URL_${file})`
-      })
-      .replaceAll(/import\.meta\.(url|dirname)\b/g, (match) => replacements[match])
-    return replaced === code ? null : { code: replaced }
+  transform: {
+    filter: { id: { exclude: /node_modules/ }, code: /import\.meta/ },
+    handler(code, id) {
+      if (!id.startsWith(root)) return null
+      const url = `new URL(${JSON.stringify(relative(folder, id))}, import.meta.url)`
+      const toPath = `process.getBuiltinModule("node:url").fileURLToPath`
+      const replacements = {
+        "import.meta.url": `${url}.href`,
+        "import.meta.dirname": `${toPath}(new URL(".", ${url}))`,
+      }
+      const replaced = code
+        .replaceAll(/new URL\("(\.\/[^"]+\.ts)", import\.meta\.url\)/g, (_match, program) => {
+          const file = this.emitFile({ type: "chunk", id: join(dirname(id), program) })
+          return `new URL(import.meta.ROLLUP_FILE_URL_${file})`
+        })
+        .replaceAll(/import\.meta\.(url|dirname)\b/g, (match) => replacements[match])
+      return replaced === code ? null : { code: replaced }
+    },
   },
 })
 
@@ -127,12 +130,15 @@ const origins = (folder) => ({
  */
 const builtins = {
   name: "builtins",
-  // The bundler's own runtime imports node:module.
-  resolveId: (id) => (id.startsWith("node:") && id !== "node:module" ? `\0${id}` : null),
-  load: (id) =>
-    id.startsWith("\0node:")
-      ? `module.exports = process.getBuiltinModule(${JSON.stringify(id.slice(1))})`
-      : null,
+  resolveId: {
+    // The bundler's own runtime imports node:module.
+    filter: { id: /^node:(?!module$)/ },
+    handler: (id) => `\0${id}`,
+  },
+  load: {
+    filter: { id: /^\0node:/ },
+    handler: (id) => `module.exports = process.getBuiltinModule(${JSON.stringify(id.slice(1))})`,
+  },
 }
 
 /**
@@ -140,11 +146,13 @@ const builtins = {
  * which takes a tenth of a command's time, but only the layout of help uses it.
  */
 const lazySegmenter = {
-  name: "late-segmenter",
-  transform: (code, id) => {
-    if (!id.endsWith("effect/dist/cli/CliOutput.js")) return null
-    const lazy = "{ segment(text) { return (this.made ??= $1).segment(text) } }"
-    return { code: code.replace(/(new Intl\.Segmenter\([^)]*\))/, lazy) }
+  name: "lazy-segmenter",
+  transform: {
+    filter: { id: /effect\/dist\/cli\/CliOutput\.js$/ },
+    handler: (code) => {
+      const lazy = "{ segment(text) { return (this.made ??= $1).segment(text) } }"
+      return { code: code.replace(/(new Intl\.Segmenter\([^)]*\))/, lazy) }
+    },
   },
 }
 

@@ -3,7 +3,7 @@
  * change the system. It uses the machine's own mirrors; apt verifies the index's signature with the
  * machine's Debian keyring, and each file against that index.
  */
-import { spawnSync } from "node:child_process"
+import { spawn } from "node:child_process"
 import {
   chmodSync,
   copyFileSync,
@@ -18,6 +18,7 @@ import {
 import { join } from "node:path"
 import { programFolder } from "./binaries.mjs"
 import { cacheDirectory } from "./cache.mjs"
+import { folderSize, withProgress } from "./progress.mjs"
 
 const keyrings = [
   "/usr/share/keyrings/debian-archive-keyring.gpg",
@@ -32,14 +33,27 @@ const suites = ["sid", "testing", "stable"]
  */
 const apt_timeout_ms = 180_000
 
-/** Runs a program of apt or dpkg in the private folder. */
+/** Runs a program of apt or dpkg in the private folder; returns its status and output. */
 export const run = (command, args, folder, timeout = apt_timeout_ms) =>
-  spawnSync(command, args, {
-    cwd: folder,
-    encoding: "utf8",
-    env: { ...process.env, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" },
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout,
+  new Promise((resolve) => {
+    const child = spawn(command, args, {
+      cwd: folder,
+      env: { ...process.env, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" },
+      stdio: ["ignore", "pipe", "pipe"],
+      timeout,
+    })
+    const output = { stdout: "", stderr: "" }
+    for (const name of ["stdout", "stderr"]) {
+      child[name].setEncoding("utf8").on("data", (text) => {
+        output[name] += text
+      })
+    }
+    child.on("error", (error) => resolve({ error, ...output }))
+    child.on("close", (status, signal) => {
+      const seconds = timeout / 1000
+      const error = signal ? new Error(`${command} took more than ${seconds} s`) : undefined
+      resolve({ status, error, ...output })
+    })
   })
 
 /**
@@ -95,22 +109,23 @@ const makeFolder = (uses_system) => {
  * Runs `work` with a private apt. With `uses_system`, that apt knows the machine's packages,
  * sources and pins; otherwise only sources that `work` adds.
  */
-export const withPrivateApt = ({ uses_system }, work) => {
+export const withPrivateApt = async ({ uses_system, label, total }, work) => {
   const folder = makeFolder(uses_system)
   const apt = (args, timeout) =>
     run("apt-get", ["-c", join(folder, "apt.conf"), ...args], folder, timeout)
+  const downloaded = () => folderSize(folder)
   try {
-    return work(apt, folder)
+    return await withProgress(label, () => work(apt, folder), { bytes: downloaded, total })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
 /** The machine's mirrors of Debian's main archive, as its apt reads them from its sources. */
-const machineMirrors = (folder) => {
+const machineMirrors = async (folder) => {
   const args = ["update", "--print-uris", "-o", `Dir::State::Lists=${folder}/state/lists`]
-  const { stdout } = run("apt-get", args, folder)
-  const found = (stdout ?? "").matchAll(/^'(.+)\/dists\/[^/]+\/InRelease'/gm)
+  const { stdout } = await run("apt-get", args, folder)
+  const found = stdout.matchAll(/^'(.+)\/dists\/[^/]+\/InRelease'/gm)
   const mirrors = [...new Set([...found].map(([, address]) => address))]
   return mirrors.filter((address) => /\/debian(\.list)?$/.test(address))
 }
@@ -120,11 +135,12 @@ const source = (mirror, suite, keyring) =>
   `Targets: Packages\nSigned-By: ${keyring}\n`
 
 /** Unpacks a package, then moves its program into the cache in one step. */
-const unpack = (folder, name) => {
+const unpack = async (folder, name) => {
   const file = readdirSync(folder).find((entry) => entry.startsWith(`${name}_`))
   if (!file) return false
   const tree = join(folder, `tree-${name}`)
-  if (run("dpkg-deb", ["-x", join(folder, file), tree], folder).status !== 0) return false
+  const { status } = await run("dpkg-deb", ["-x", join(folder, file), tree], folder)
+  if (status !== 0) return false
   const program = ["usr/bin", "usr/sbin"]
     .map((bin) => join(tree, bin, name))
     .find((path) => existsSync(path))
@@ -151,21 +167,25 @@ const unreachable = /Could not (resolve|connect)|timed out|Temporary failure|Net
 export const fetchFromDebian = (names) => {
   const keyring = keyrings.find((path) => existsSync(path))
   let missing = names
-  let reason = "this machine's apt names no mirror of Debian"
-  return withPrivateApt({ uses_system: false }, (apt, folder) => {
-    for (const mirror of machineMirrors(folder)) {
+  let reason = "apt on this machine lists no Debian mirror"
+  const options = { uses_system: false, label: names.join(" and ") }
+  return withPrivateApt(options, async (apt, folder) => {
+    for (const mirror of await machineMirrors(folder)) {
       for (const suite of suites) {
         writeFileSync(join(folder, "sources/almanac.sources"), source(mirror, suite, keyring))
-        const { status, stderr, error } = apt(["update"])
+        const { status, stderr, error } = await apt(["update"])
         if (status === 0) {
-          missing = missing.filter(
-            (name) => apt(["download", name]).status !== 0 || !unpack(folder, name),
-          )
+          const absent = []
+          for (const name of missing) {
+            const download = await apt(["download", name])
+            if (download.status !== 0 || !(await unpack(folder, name))) absent.push(name)
+          }
+          missing = absent
           if (missing.length === 0) return undefined
         }
-        const problem = error?.message ?? /^E: (.+)$/m.exec(stderr ?? "")?.[1] ?? "apt failed"
-        reason = status === 0 ? `no ${missing.join(", ")} in ${suite}` : problem
-        if (error || unreachable.test(stderr ?? "")) break
+        const problem = error?.message ?? /^E: (.+)$/m.exec(stderr)?.[1] ?? "apt failed"
+        reason = status === 0 ? `${suite} has no ${missing.join(", ")}` : problem
+        if (error || unreachable.test(stderr)) break
       }
     }
     return reason

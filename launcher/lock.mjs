@@ -82,7 +82,7 @@ const removeDead = (path) => {
 }
 
 /** Runs `work` while holding the lock; waits up to 15 minutes for another holder. */
-export const withLock = (path, work, say = () => undefined) => {
+export const withLock = async (path, work, say = () => undefined) => {
   mkdirSync(dirname(path), { recursive: true })
   const deadline = Date.now() + wait_max_ms
   let is_announced = false
@@ -95,12 +95,15 @@ export const withLock = (path, work, say = () => undefined) => {
     if (!is_announced) say("waiting for another start in this checkout to finish its installation")
     is_announced = true
     if (Date.now() > deadline) {
-      throw new Error(`process ${owner} holds ${path}: end it or delete the file`)
+      throw new Error(
+        `process ${owner?.split(" ")[0]} has held ${path} for 15 minutes: ` +
+          "stop that process or delete the file, and run this again",
+      )
     }
     sleep(poll_ms)
   }
   try {
-    return work()
+    return await work()
   } finally {
     rmSync(path, { force: true })
   }

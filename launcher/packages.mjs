@@ -1,9 +1,12 @@
-/** Installs the npm packages and the pinned Node 24, exactly as the lockfile specifies. */
+/**
+ * Installs the npm packages and the pinned Node 24, exactly as the lockfile specifies. A lean
+ * installation has what a server needs, a full one also what tests and checks need.
+ */
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { homedir } from "node:os"
-import { basename, join } from "node:path"
-import { cacheDirectory, isWritable, root } from "./cache.mjs"
+import { join } from "node:path"
+import { root } from "./cache.mjs"
+import { folderSize, withProgress } from "./progress.mjs"
 import { pruneModules } from "./prune.mjs"
 
 const modules = join(root, "node_modules")
@@ -21,8 +24,10 @@ export const projectNode = () =>
  * The stamp of a current installation. It is not hashed, because loading node:crypto takes longer
  * than everything else here.
  */
-const currentStamp = () =>
-  `${readFileSync(join(root, "package-lock.json"), "utf8")}${process.platform}-${process.arch}\n`
+const currentStamp = (is_full) => {
+  const lock = readFileSync(join(root, "package-lock.json"), "utf8")
+  return `${lock}${process.platform}-${process.arch}\n${is_full ? "" : "lean\n"}`
+}
 
 const read = (path) => {
   try {
@@ -41,14 +46,15 @@ const packagesOf = (path) => {
 }
 
 /** Whether node_modules matches the lockfile, according to npm's own record of its installation. */
-const isInstalled = () => {
+const isInstalled = (is_full) => {
   const locked = packagesOf(join(root, "package-lock.json"))
   const installed = packagesOf(join(modules, ".package-lock.json"))
   const names = Object.keys(locked).filter((name) => name !== "")
   return (
     Object.keys(installed).every((name) => name in locked) &&
     names.every((name) => {
-      if (installed[name] === undefined) return locked[name].optional === true
+      const { optional, peer, dev } = locked[name]
+      if (installed[name] === undefined) return optional || peer || (dev && !is_full)
       return installed[name].version === locked[name].version && existsSync(join(root, name))
     })
   )
@@ -56,58 +62,24 @@ const isInstalled = () => {
 
 const isRecent = (version) => Number(/^v(\d+)/.exec(version ?? "")?.[1]) >= version_min
 
-/** Whether the installation is current. Reads two files and checks that a third exists. */
-export const hasPackages = () =>
-  read(stamp) === currentStamp() &&
-  (isPinned ? existsSync(projectNode()) : isRecent(process.version))
+/**
+ * Whether the installation is current; a full one also serves where a lean one is enough. Reads two
+ * files and checks that a third exists.
+ */
+export const hasPackages = (is_full) => {
+  const found = read(stamp)
+  const is_stamped = found === currentStamp(true) || (!is_full && found === currentStamp(false))
+  return is_stamped && (isPinned ? existsSync(projectNode()) : isRecent(process.version))
+}
 
-const npm_arguments = [
-  "ci",
-  // A user's npmrc must not change what is installed. No dependency needs its scripts, and older
-  // npm would compile better-sqlite3 although its package contains the binary.
-  "--ignore-scripts",
-  "--include=dev",
-  "--include=optional",
-  "--include=peer",
-  "--bin-links=true",
-  "--package-lock=true",
-  "--engine-strict=false",
-  // The lockfile has the hashes, so cached packages need no request.
-  "--prefer-offline",
-  "--no-audit",
-  "--no-fund",
-  "--no-progress",
-  "--no-update-notifier",
-  "--loglevel=error",
-]
-
-/** npm prints little at this log level; the rest is in its debug log. */
-const output_max_bytes = 16 * 1024 * 1024
 /** Number of lines of npm's error message to print: the reason comes first. */
 const reason_lines_max = 6
 
-/** npm's cache is in the home folder, which a service account may not have. */
-const cacheArguments = () => {
-  const cache = process.env.npm_config_cache || join(process.env.HOME || homedir(), ".npm")
-  return isWritable(cache) ? [] : [`--cache=${join(cacheDirectory(), "npm")}`]
-}
-
-const runNpm = () => {
-  const args = [...npm_arguments, ...cacheArguments()]
-  const cli = process.env.npm_execpath ?? ""
-  // Use npm's own node and CLI, not the node in node_modules, which `npm ci` is about to delete.
-  const [command, prefix] = basename(cli).startsWith("npm")
-    ? [process.env.npm_node_execpath ?? process.execPath, [cli]]
-    : ["npm", []]
-  const options = { cwd: root, encoding: "utf8", maxBuffer: output_max_bytes }
-  return spawnSync(command, [...prefix, ...args], options)
-}
-
 /** Marks the installation as complete for the next start, after removing unusable files. */
-const writeStamp = () => {
+const writeStamp = (is_full) => {
   mkdirSync(modules, { recursive: true })
   pruneModules(modules)
-  writeFileSync(`${stamp}.${process.pid}`, currentStamp())
+  writeFileSync(`${stamp}.${process.pid}`, currentStamp(is_full))
   renameSync(`${stamp}.${process.pid}`, stamp)
 }
 
@@ -115,32 +87,54 @@ const checkNode = () => {
   const { status, stdout } = spawnSync(projectNode(), ["--version"], { encoding: "utf8" })
   if (status === 0 && isRecent(stdout)) return
   const reason = isPinned
-    ? "the one from npm does not run here (it needs glibc)"
+    ? "the one from npm does not run on this machine (it requires glibc)"
     : `this is ${process.version}`
   throw new Error(
-    `Node ${version_min} is needed and ${reason}: install it by hand from https://nodejs.org, ` +
-      "or `brew install node@24` on macOS, and run this again.",
+    `Almanac requires Node ${version_min}, but ${reason}. Install Node ${version_min} from ` +
+      "https://nodejs.org, or on macOS with `brew install node@24`, and run this again.",
   )
 }
 
+/** Size of the unpacked packages, in megabytes. */
+const full_mb = 1_050
+const lean_mb = 680
+
+const runInstallation = async (is_full) => {
+  const total = is_full ? full_mb : lean_mb
+  const { installAll, installLean } = await import("./npm.mjs")
+  return withProgress("npm packages", () => (is_full ? installAll() : installLean(modules)), {
+    bytes: () => folderSize(modules),
+    total,
+  })
+}
+
 /** Installs the packages. Throws an error that says what to do manually. */
-export const installPackages = (say) => {
-  // A manual `npm install` needs only the stamp.
-  if (isInstalled()) {
+export const installPackages = async (is_full, say) => {
+  // After a manual `npm ci`, only the stamp is missing.
+  const is_complete = isInstalled(true)
+  if (is_complete || (!is_full && isInstalled(false))) {
     checkNode()
-    writeStamp()
+    writeStamp(is_complete)
     return
   }
-  say("installing the npm packages of the lockfile, with Node 24 (about 820 MB)")
+  const purpose = is_full ? "for tests and checks (about 770 MB" : "for serving (about 370 MB"
+  say(`installing Node 24 and the npm packages ${purpose} on disk)`)
   rmSync(stamp, { force: true })
-  const { status, error, stderr } = runNpm()
+  const { status, error, stderr } = await runInstallation(is_full)
   if (status !== 0) {
-    const lines = (stderr ?? "").split("\n").filter((line) => /^npm error \S/.test(line))
+    const lines = stderr.split("\n").filter((line) => /^npm error \S/.test(line))
     for (const line of lines.slice(0, reason_lines_max)) say(line)
-    const reason = error ? error.message : `exit ${status}`
-    throw new Error(`npm did not finish (${reason}): run \`npm ci --ignore-scripts\` by hand.`)
+    const reason = error ? error.message : `exit code ${status}`
+    throw new Error(
+      `npm failed (${reason}). Check the network and the disk, then run this again; ` +
+        "`npm ci --ignore-scripts` shows the whole error.",
+    )
   }
-  if (!isInstalled()) throw new Error("node_modules is not what the lockfile says: run this again.")
+  if (!isInstalled(is_full)) {
+    throw new Error(
+      "node_modules does not match package-lock.json after the installation: run this again.",
+    )
+  }
   checkNode()
-  writeStamp()
+  writeStamp(is_full)
 }

@@ -1,6 +1,4 @@
-/**
- * Removes other platforms' libraries from the packages in `modules`; returns the removed folders.
- */
+/** Removes files of packages that nothing on this machine can use; returns the removed paths. */
 export const pruneModules: (
   modules: string,
   machine?: { readonly platform: string; readonly arch: string },

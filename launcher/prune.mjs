@@ -1,23 +1,23 @@
 /**
- * Removes libraries for other platforms. ONNX Runtime has those of all platforms in one package:
- * 240 MB that cannot be loaded here. This platform's own libraries stay.
+ * Removes files of packages that nothing on this machine can use: ONNX Runtime's libraries for other
+ * platforms (240 MB), Node's C++ headers (68 MB), and the sources of SQLite and its libraries for
+ * other platforms (25 MB).
  */
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
+
+const namesIn = (path) => (existsSync(path) ? readdirSync(path) : [])
 
 const foldersOf = (path) =>
   readdirSync(path, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name)
 
-/**
- * Removes other platforms' libraries from the packages in `modules`; returns the removed folders. A
- * package without libraries for this platform stays as it is.
- */
-export const pruneModules = (modules, { platform, arch } = process) => {
+/** A package without libraries for this platform stays as it is. */
+const ofOnnxRuntime = (modules, { platform, arch }) => {
   const bin = join(modules, "onnxruntime-node", "bin")
   if (!existsSync(bin)) return []
-  const others = foldersOf(bin).flatMap((napi) => {
+  return foldersOf(bin).flatMap((napi) => {
     const own = join(bin, napi, platform, arch)
     if (!existsSync(own)) return []
     return foldersOf(join(bin, napi)).flatMap((name) =>
@@ -28,6 +28,33 @@ export const pruneModules = (modules, { platform, arch } = process) => {
         : [join(bin, napi, name)],
     )
   })
-  for (const folder of others) rmSync(folder, { recursive: true, force: true })
-  return others
+}
+
+const ofNode = (modules) =>
+  namesIn(modules)
+    .filter((name) => name.startsWith("node-linux-"))
+    .flatMap((name) => ["include", "share"].map((folder) => join(modules, name, folder)))
+
+/** Both C libraries' files stay, as better-sqlite3 selects one when it loads. */
+const ofSqlite = (modules, { platform, arch }) => {
+  const folder = join(modules, "better-sqlite3")
+  const own = [`${platform}-${arch}.node`, `${platform}musl-${arch}.node`]
+  const libraries = namesIn(join(folder, "prebuilds"))
+  if (!libraries.some((name) => own.includes(name))) return []
+  const others = libraries.filter((name) => !own.includes(name))
+  return [
+    ...["deps", "src"].map((name) => join(folder, name)),
+    ...others.map((name) => join(folder, "prebuilds", name)),
+  ]
+}
+
+/** Removes these files from the packages in `modules`; returns the removed paths. */
+export const pruneModules = (modules, machine = process) => {
+  const unused = [
+    ...ofOnnxRuntime(modules, machine),
+    ...ofNode(modules),
+    ...ofSqlite(modules, machine),
+  ].filter((path) => existsSync(path))
+  for (const path of unused) rmSync(path, { recursive: true, force: true })
+  return unused
 }

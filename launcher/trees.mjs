@@ -205,22 +205,23 @@ const problemOf = ({ status, stderr, error }) =>
  * so that a partially unpacked one is never found.
  */
 export const fetchTree = (name) =>
-  withPrivateApt({ uses_system: true }, (apt, folder) => {
+  withPrivateApt({ uses_system: true, label: name }, async (apt, folder) => {
     // A failing third-party source does not matter if all packages are found.
-    const outdated = problemOf(apt(["update"]))
+    const outdated = problemOf(await apt(["update"]))
     const options = ["--yes", "--download-only", "--no-install-recommends"]
-    const missing = problemOf(apt(["install", ...options, ...trees[name].packages], download_ms))
+    const install = ["install", ...options, ...trees[name].packages]
+    const missing = problemOf(await apt(install, download_ms))
     if (missing) return outdated ?? missing
     const archives = join(folder, "cache/archives")
     const scratch = join(folder, "tree")
     mkdirSync(scratch)
     for (const file of readdirSync(archives).filter((entry) => entry.endsWith(".deb"))) {
-      const { status } = run("dpkg-deb", ["-x", join(archives, file), scratch], folder)
+      const { status } = await run("dpkg-deb", ["-x", join(archives, file), scratch], folder)
       if (status !== 0) return `${file} could not be unpacked`
     }
     writeFileSync(stampPath(scratch), system())
     mkdirSync(join(cacheDirectory(), "trees"), { recursive: true })
     rmSync(treeFolder(name), { recursive: true, force: true })
     renameSync(scratch, treeFolder(name))
-    return findTree(name) ? undefined : "its packages lack what is needed"
+    return findTree(name) ? undefined : "its packages lack required files"
   })

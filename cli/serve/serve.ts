@@ -245,7 +245,7 @@ const run = Effect.fnUntraced(function* (
     yield* Console.log(`almanac ready ${url}${notStarted(all)}`)
     yield* all.serves
     if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
-    if (is_gateway) yield* Effect.forEach(gettingStarted(settings, url), Console.error)
+    if (is_gateway) yield* Console.error(gettingStarted(settings, url).join("\n"))
     return yield* Effect.never
   })
   const base_context = yield* Layer.build(infrastructure(settings, model_layer))

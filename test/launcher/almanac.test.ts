@@ -1,7 +1,7 @@
-import { existsSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it, vi } from "vitest"
-import { makeCheckout, runNode } from "./checkout.ts"
+import { makeCheckout, runNode, writeProgram } from "./checkout.ts"
 
 /** A stand-in for the program: prints its arguments, and exits as the first one says. */
 const main = `
@@ -23,7 +23,7 @@ if (command === "serve") {
   process.kill(process.pid, "SIGKILL")
 } else {
   console.log(JSON.stringify(rest))
-  process.exit(Number(verb))
+  process.exit(Number(verb) || 0)
 }`
 
 /** Node before 22.15 has no execve, so the launcher keeps a child process. */
@@ -42,6 +42,26 @@ const isAlive = (pid: number) => {
     return false
   }
 }
+
+describe("a command that only calls a running server", () => {
+  it("fetches no programs, packages for development or pages", async () => {
+    const checkout = makeProgram()
+    const { root, bin } = checkout
+    for (const name of ["nats-server", "restic"]) rmSync(join(bin, name))
+    for (const name of ["apt-get", "dpkg-deb"]) writeProgram(join(bin, name), "exit 9")
+    mkdirSync(join(root, "web"))
+    const first = await runNode(checkout, ["launcher/almanac.mjs", "predict", "leaf.jpg"]).ended
+    expect(first.stdout).toBe('["leaf.jpg"]\n')
+    expect(first.stderr).toMatch(/^almanac: installing [^\n]*\n$/)
+    expect(readFileSync(join(root, "npm-ran"), "utf8")).not.toContain("--include=dev")
+    // Now every program that fetches would fail.
+    writeProgram(join(bin, "npm"), "exit 9")
+    const second = await runNode(checkout, ["launcher/almanac.mjs", "predict", "leaf.jpg"]).ended
+    expect(second).toMatchObject({ stdout: first.stdout, stderr: "" })
+    const server = await runNode(checkout, ["launcher/almanac.mjs", "migrate"]).ended
+    expect(server.stderr).toContain("nats-server")
+  })
+})
 
 describe.each([
   { way: "becomes the program", options: [] },

