@@ -23,7 +23,10 @@ export const bootstrapOrExit = async (task) => {
   const has_programs = () => task === "client" || missingPrograms().length === 0
   const is_command = task === "client" || task === "command"
   if (is_command && hasPackages(false) && has_programs() && hasBundle()) return
-  const { install, say } = await import("./install.mjs")
+  const [{ install }, { say }] = await Promise.all([
+    import("./install.mjs"),
+    import("./progress.mjs"),
+  ])
   try {
     await install(task)
   } catch (error) {

@@ -14,8 +14,6 @@ import { fetchTree, findTree, trees } from "./trees.mjs"
 /** Bundling takes two seconds, longer on a busy machine. */
 const bundle_ms_max = 120_000
 
-export { say }
-
 const requiresAll = () => process.env.ALMANAC_REQUIRE_ALL === "1"
 
 /** Only share protection uses restic: the other services start without it. */

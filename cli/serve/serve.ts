@@ -264,7 +264,7 @@ export const serve = Command.make(
   {
     "with-parent": Flag.Int("with-parent").pipe(
       Flag.withDescription(
-        "For a child process: stop when standard input closes, and log that to this file descriptor",
+        "For a child process: stop when standard input closes, and log it to this descriptor",
       ),
       Flag.optional,
     ),

@@ -55,9 +55,8 @@ export const lock = (root: string, version: string) =>
   )
 
 /**
- * `bin` is the whole PATH: npm installs 1.0.0 and the result of the shell commands of `more`, and
- * records that it ran; nats-server and restic are recent. Nothing is installed yet, and the cache is
- * empty.
+ * `bin` is the whole PATH: npm installs 1.0.0 and runs the shell commands of `more`, and records
+ * that it ran; nats-server and restic are recent. Nothing is installed, and the cache is empty.
  */
 export const makeCheckout = (more: (root: string) => string = () => "") => {
   const root = makeFolder()

@@ -16,24 +16,25 @@ const packages = {
   "node_modules/tester": { version: "1.0.0", dev: true },
 }
 
+const node = `node_modules/node-linux-${process.arch}/bin`
+
 /** Installs the packages of a part, and keeps the part's project and lockfile in the checkout. */
-const npm = (root: string) =>
-  `
-case "$PWD" in
-  */0) names="onnxruntime-node" ;;
-  */1) names="@s/one common node-linux-${process.arch}/bin" ;;
+const npm = (root: string) => `
+part="\${PWD##*/}"
+case "$part" in
+  0) names="onnxruntime-node" ;;
+  1) names="@s/one common"; mkdir -p ${node}; ln -s "${process.execPath}" ${node}/node ;;
 esac
 list=""
 for name in $names; do
   mkdir -p "node_modules/$name"
   list="$list,\\"node_modules/$name\\":{\\"version\\":\\"1.0.0\\"}"
 done
-[ "\${PWD%/1}" = "$PWD" ] || ln -s "${process.execPath}" node_modules/node-linux-${process.arch}/bin/node
 echo "{\\"packages\\":{\${list#,}}}" > node_modules/.package-lock.json
-ln package.json "${root}/project-\${PWD##*/}.json"
-ln package-lock.json "${root}/lock-\${PWD##*/}.json"`.replaceAll("\\\\", "\\")
+ln package.json "${root}/project-$part.json"
+ln package-lock.json "${root}/lock-$part.json"`
 
-it("a lean installation is two npm projects, moved into node_modules when both are done", async () => {
+it("a lean installation is two npm projects, moved into node_modules when both end", async () => {
   const checkout = makeCheckout()
   const { root, bin } = checkout
   const read = (name: string) => JSON.parse(readFileSync(join(root, name), "utf8"))
@@ -52,7 +53,7 @@ it("a lean installation is two npm projects, moved into node_modules when both a
   for (const name of ["onnxruntime-node", "@s/one", "common"]) {
     expect(existsSync(join(root, "node_modules", name))).toBe(true)
   }
-  expect(Object.keys(read("node_modules/.package-lock.json").packages)).toHaveLength(4)
+  expect(Object.keys(read("node_modules/.package-lock.json").packages)).toHaveLength(3)
 })
 
 it("a failed half is an error with npm's reason, and the next start installs again", async () => {

@@ -129,10 +129,8 @@ describeWithServer("a server", () => {
       `Credentials:   ${credentials}`,
       expect.stringMatching(/^curl /),
     ])
-    const { stdout } = await promisify(execFile)("sh", [
-      "-c",
-      `${last.at(-1)} --silent --show-error`,
-    ])
+    const command = `${last.at(-1)} --silent --show-error`
+    const { stdout } = await promisify(execFile)("sh", ["-c", command])
     expect(JSON.parse(stdout)).toMatchObject({ ring_version: 1, nodes: [{ state: "active" }] })
   })
 
