@@ -1,7 +1,7 @@
 /**
  * Removes files of packages that nothing on this machine can use: libraries of ONNX Runtime for
- * other platforms (240 MB), Node's C++ headers (68 MB), and SQLite's sources and libraries for other
- * platforms (25 MB).
+ * other platforms (240 MB), Node's C++ headers (68 MB), and the sources and other platforms'
+ * libraries of SQLite (25 MB).
  */
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
