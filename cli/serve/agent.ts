@@ -20,17 +20,17 @@ import { runAgent } from "#server/agent/run.ts"
 import { version } from "#server/program.ts"
 import { requestEntry } from "#server/share-protection/worker-entry.ts"
 
-/** No server to work for; the message says what to do. */
+/** No server to work for; the message names the next step. */
 class NoServer extends Schema.TaggedError<NoServer>()("NoServer", { message: Schema.String }) {}
 
 const flag = <A extends string>(name: string, schema: Schema.Codec<A, string>, what: string) =>
   Flag.String(name).pipe(Flag.withSchema(schema), Flag.withDescription(what), Flag.optional)
 
 const flags = {
-  worker_id: flag("worker-id", WorkerId, "Id of the worker; a new UUIDv7 if absent"),
-  project_id: flag("project-id", ProjectId, "Its project; the worker project if absent"),
-  domain_id: flag("domain-id", DomainId, "The domain whose jobs alone it takes; any if absent"),
-  image: flag("image", Name, `What it was made from; ${default_image} if absent`),
+  worker_id: flag("worker-id", WorkerId, "Worker id; default: a new UUIDv7"),
+  project_id: flag("project-id", ProjectId, "Project of the worker; default: the worker project"),
+  domain_id: flag("domain-id", DomainId, "Run only jobs of this domain; default: of any domain"),
+  image: flag("image", Name, `Image of the worker; default: ${default_image}`),
 }
 
 /**
@@ -46,7 +46,7 @@ const busCredentials = Effect.fnUntraced(function* (settings: Settings, worker_i
   }
   const running = yield* instance(settings)
   if (running === undefined) {
-    const message = `No server runs on ${data.dir}: start one, or name its bus by nats.url.`
+    const message = `No server runs on ${data.dir}: start one, or set nats.url to the bus of another server.`
     return yield* new NoServer({ message })
   }
   const { url, user, password } = running.nats
@@ -84,10 +84,10 @@ export const agent = Command.make(
 ).pipe(
   Command.withDescription(summaries.agent),
   Command.withExamples([
-    { command: "almanac agent", description: "Work for the server of this data folder" },
+    { command: "almanac agent", description: "Run jobs of the server on this data folder" },
     {
       command: "almanac agent --set nats.url=tls://bus.example:4222",
-      description: "Work for the server on another machine",
+      description: "Run jobs of a server on another machine",
     },
   ]),
 )
