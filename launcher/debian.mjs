@@ -58,7 +58,8 @@ export const run = (command, args, folder, timeout = apt_timeout_ms) =>
 
 /**
  * Configures the private apt: the machine's hooks, and settings that skip signatures, have no
- * effect.
+ * effect. It keeps its parsed indexes, which images for containers disable: parsing them for each
+ * package would take half of the time.
  */
 const configuration = (folder, uses_system) => `
 #clear APT::Update::Pre-Invoke;
@@ -70,6 +71,8 @@ Dir::State "${folder}/state";
 Dir::State::Lists "${folder}/state/lists";
 Dir::State::status "${folder}/state/status";
 Dir::Cache "${folder}/cache";
+Dir::Cache::pkgcache "pkgcache.bin";
+Dir::Cache::srcpkgcache "srcpkgcache.bin";
 Dir::Log "${folder}/log";
 Debug::NoLocking "true";
 APT::Sandbox::User "";
