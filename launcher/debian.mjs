@@ -116,7 +116,10 @@ export const withPrivateApt = async ({ uses_system, label, total }, work) => {
   const folder = makeFolder(uses_system)
   const apt = (args, timeout) =>
     run("apt-get", ["-c", join(folder, "apt.conf"), ...args], folder, timeout)
-  const downloaded = () => folderSize(folder)
+  const cache = join(folder, "cache")
+  // Without the parsed indexes, which are not downloaded.
+  const downloaded = () =>
+    folderSize(folder) - folderSize(cache) + folderSize(join(cache, "archives"))
   try {
     return await withProgress(label, () => work(apt, folder), { bytes: downloaded, total })
   } finally {

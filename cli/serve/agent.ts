@@ -46,7 +46,7 @@ const busCredentials = Effect.fnUntraced(function* (settings: Settings, worker_i
   }
   const running = yield* instance(settings)
   if (running === undefined) {
-    const message = `No server runs on ${data.dir}: start one, or set nats.url to the bus of another server.`
+    const message = `No server runs on ${data.dir}: start one, or set nats.url to another bus.`
     return yield* new NoServer({ message })
   }
   const { url, user, password } = running.nats
