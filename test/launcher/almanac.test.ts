@@ -23,7 +23,7 @@ if (command === "serve") {
   process.kill(process.pid, "SIGKILL")
 } else {
   console.log(JSON.stringify(rest))
-  process.exit(Number(verb) || 0)
+  process.exit(Number(command) || 0)
 }`
 
 /** Node before 22.15 has no execve, so the launcher keeps a child process. */
