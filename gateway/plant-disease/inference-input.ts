@@ -52,7 +52,7 @@ const tensorsOf = ({ shape, data }: Input, images_max: number) => {
   if (others.join() !== sides.join()) return `The shape of FP32 must be [n, ${sides.join(", ")}].`
   if (count < 1 || count > images_max) return `The first of the shape must be 1 to ${images_max}.`
   const tensors = new Float32Array(count * tensor_length)
-  if (!fill(data, tensors)) return `The data must be ${tensors.length} numbers, as the shape says.`
+  if (!fill(data, tensors)) return `The data must have ${tensors.length} numbers, to match the shape.`
   return { kind: "tensors" as const, count, tensors }
 }
 
@@ -66,7 +66,7 @@ const imagesOf = ({ shape, data }: Input, images_max: number) => {
     return decoded !== undefined && Result.isSuccess(decoded) ? [decoded.success] : []
   })
   if (texts.length !== count || images.length !== count) {
-    return `The data must be ${count} texts in base64, as the shape says.`
+    return `The data must have ${count} texts in base64, to match the shape.`
   }
   return { kind: "images" as const, images }
 }

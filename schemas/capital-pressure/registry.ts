@@ -49,8 +49,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "%", format: "spread", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level", zscore_years: 1 },
     description:
-      "What the riskier companies pay over Treasuries to borrow. Three years of it are " +
-      "published; older values are kept here as they fall off.",
+      "Yield spread of high-yield corporate bonds over Treasuries. The publisher offers three " +
+      "years; this server keeps older values.",
     rules: [{ when: "at_or_above", level: 6, vote: "bear", text: ">= 6.0 bear" }],
     reasons: [
       "Junk borrowers pay less than their one-year norm; credit is easy",
@@ -63,7 +63,7 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ source: "Moody's via FRED", source_kind: "fred", source_series: "BAA10Y" },
     ...{ unit: "%", format: "spread", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level" },
-    description: "What companies of the lowest investment grade pay over the 10-year Treasury.",
+    description: "Yield spread of Baa corporate bonds over the 10-year Treasury.",
     rules: [{ when: "at_or_above", level: 3, vote: "bear", text: ">= 3.0 bear" }],
     reasons: [
       "Investment grade premium is thin",
@@ -81,8 +81,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "% yoy", format: "growth", cadence: "weekly", weekday: "Wed", publication_lag: 1 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "yoy" },
     description:
-      "The Federal Reserve's assets less the Treasury's account and reverse repos: the " +
-      "central bank's cash that markets have.",
+      "Federal Reserve assets less the Treasury's account and reverse repos: the central bank " +
+      "liquidity available to markets.",
     reasons: [
       "Central bank cash is growing faster than usual",
       "Cash growth is ordinary",
@@ -95,8 +95,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "index", format: "index", cadence: "weekly", weekday: "Fri", publication_lag: 5 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level" },
     description:
-      "105 weekly measures of money, debt and equity markets in one index; 0 is the " +
-      "mean since 1971. Its whole history is revised each week.",
+      "Index of 105 weekly measures of money, debt and equity markets. 0 is the mean since " +
+      "1971. The whole history is revised each week.",
     rules: [{ when: "above", level: 0, vote: "bear", text: "> 0 bear" }],
     reasons: [
       "Conditions looser than the long-run mean and its own trend",
@@ -110,7 +110,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "pp", format: "points", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "level" },
     description:
-      "What a 10-year Treasury pays above a 3-month bill. Below zero the curve is inverted.",
+      "Yield of the 10-year Treasury less that of the 3-month bill. Below zero, the curve is " +
+      "inverted.",
     rules: [{ when: "below", level: 0, vote: "bear", text: "< 0 bear" }],
     reasons: [
       "Curve is steep for this cycle",
@@ -124,8 +125,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "index", format: "index", cadence: "daily", publication_lag: 3 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level", is_gauge: true },
     description:
-      "33 measures of stress in one index; 0 is normal. It is a composite itself, so it " +
-      "is shown as a gauge and does not vote.",
+      "Index of 33 measures of financial stress. 0 is normal. It is a composite itself, so it " +
+      "is a gauge and does not vote.",
     rules: [{ when: "above", level: 0, vote: "bear", text: "> 0 bear" }],
     reasons: ["Stress below normal", "Stress close to normal", "Stress above normal"],
   }),
@@ -134,7 +135,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ source: "Cboe via FRED", source_kind: "fred_derived", source_series: "VIXCLS/VXVCLS" },
     ...{ unit: "ratio", format: "ratio", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level" },
-    description: "Fear over the next month against fear over three. Above 1 the fear is in front.",
+    description:
+      "Ratio of one-month to three-month implied volatility. Above 1, near-term fear is higher.",
     rules: [{ when: "above", level: 1, vote: "bear", text: "> 1.0 bear" }],
     reasons: [
       "Near-dated fear is cheap against three months",
@@ -148,7 +150,7 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "bp", format: "basis_points", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level" },
     description:
-      "Standard deviation of the last 21 daily changes of the 10-year yield, over a year.",
+      "Annualized standard deviation of the last 21 daily changes of the 10-year Treasury yield.",
     reasons: ["Rates are calm", "Rate swings are ordinary", "Rate swings are large"],
   }),
   metric({
@@ -167,8 +169,8 @@ export const metrics: ReadonlyArray<Metric> = [
     },
     ...{ direction_kind: "higher_bullish", indicator_kind: "level" },
     description:
-      "Longs less shorts of asset managers in S&P 500 futures, as a share of open " +
-      "interest. Published on Fridays as of Tuesday.",
+      "Net long position of asset managers in S&P 500 futures, as a share of open interest. " +
+      "Published on Fridays for Tuesday.",
     reasons: [
       "Institutions are adding futures exposure",
       "Positioning near its mean",
@@ -181,8 +183,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "index", format: "index", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level", is_gauge: true },
     description:
-      "What protection from a crash costs against ordinary options. A sign of " +
-      "fragility: shown as a gauge, it does not vote.",
+      "Relative price of crash protection in S&P 500 options. It measures fragility, so it is " +
+      "a gauge and does not vote.",
     reasons: ["Tail hedges are cheap", "Tail pricing ordinary", "Tail hedges are bid"],
   }),
   metric({
@@ -190,29 +192,29 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ source: "Cboe", source_kind: "none", source_series: null },
     ...{ unit: "ratio", format: "ratio", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level" },
-    description: "Traded puts against traded calls on single shares.",
+    description: "Ratio of traded put options to traded call options on single stocks.",
     reasons: ["Traders buy few puts", "Puts and calls are in balance", "Traders crowd into puts"],
-    stub: "Cboe publishes no free history of it.",
+    stub: "Cboe publishes no free history.",
   }),
   metric({
     ...{ metric_id: "uvol_dvol", name: "NYSE up/down volume", tier: 2 },
     ...{ source: "NYSE", source_kind: "none", source_series: null },
     ...{ unit: "ratio", format: "ratio", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "level" },
-    description: "Volume of rising against volume of falling shares on the New York exchange.",
+    description: "Ratio of the volume of rising stocks to that of falling stocks on the NYSE.",
     reasons: [
       "Rising shares take the volume",
       "Volume is spread evenly",
       "Falling shares take the volume",
     ],
-    stub: "The exchange sells it under a licence only.",
+    stub: "The exchange sells it only under a licence.",
   }),
   metric({
     ...{ metric_id: "margin_debt", name: "Margin debt growth", tier: 3 },
     ...{ source: "FINRA margin statistics", source_kind: "finra", source_series: "debit balances" },
     ...{ unit: "% yoy", format: "growth", cadence: "monthly", publication_lag: 25 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "yoy" },
-    description: "Growth over a year of what investors borrow against their shares.",
+    description: "Year-over-year growth of margin debt.",
     reasons: ["Borrowing to invest is expanding", "Growth ordinary", "Borrowing is shrinking"],
   }),
   metric({
@@ -225,8 +227,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "%", format: "percent", cadence: "monthly", publication_lag: 25 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "level", is_gauge: true },
     description:
-      "Cash in accounts against debt on margin. It says how loaded investors are: shown " +
-      "as a gauge, it does not vote.",
+      "Ratio of free cash in brokerage accounts to margin debt. It measures leverage, so it is " +
+      "a gauge and does not vote.",
     reasons: [
       "Cash cushion is comfortable",
       "Cushion ordinary",
@@ -238,7 +240,7 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ source: "Federal Reserve H.8 via FRED", source_kind: "fred", source_series: "TOTBKCR" },
     ...{ unit: "% yoy", format: "growth", cadence: "weekly", weekday: "Wed", publication_lag: 9 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "yoy" },
-    description: "Growth over a year of all commercial banks' credit.",
+    description: "Year-over-year growth of the credit of all commercial banks.",
     rules: [{ when: "below", level: 0, vote: "bear", text: "< 0 bear" }],
     reasons: ["Banks are lending faster", "Lending growth ordinary", "Lending growth is fading"],
   }),
@@ -247,7 +249,7 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ source: "Federal Reserve H.6 via FRED", source_kind: "fred", source_series: "M2SL" },
     ...{ unit: "% yoy", format: "growth", cadence: "monthly", publication_lag: 56 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "yoy" },
-    description: "Growth over a year of money in circulation and in accounts.",
+    description: "Year-over-year growth of the money stock M2.",
     rules: [{ when: "below", level: 0, vote: "bear", text: "< 0 bear" }],
     reasons: ["Money stock accelerates", "Growth ordinary", "Money stock slows or shrinks"],
   }),
@@ -260,7 +262,7 @@ export const metrics: ReadonlyArray<Metric> = [
     },
     ...{ unit: "% yoy", format: "growth", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "yoy" },
-    description: "Growth over a year of the Treasury debt that the public holds.",
+    description: "Year-over-year growth of Treasury debt held by the public.",
     reasons: [
       "Treasury asks the market for less",
       "Supply ordinary",
@@ -272,18 +274,18 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ source: "ICI", source_kind: "none", source_series: null },
     ...{ unit: "USD bn", format: "index", cadence: "weekly", publication_lag: 8 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "level" },
-    description: "Money that came into funds and exchange-traded funds of shares, less what left.",
+    description: "Net flow of money into equity mutual funds and exchange-traded funds.",
     reasons: ["Money flows into funds", "Flows are ordinary", "Money leaves funds"],
-    stub: "The Investment Company Institute publishes it as a workbook only.",
+    stub: "The Investment Company Institute publishes it only as a workbook.",
   }),
   metric({
     ...{ metric_id: "buyback_yield", name: "Gross buyback yield", tier: 3 },
     ...{ source: "S&P Dow Jones Indices", source_kind: "none", source_series: null },
     ...{ unit: "%", format: "percent", cadence: "quarterly", publication_lag: 80 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "level" },
-    description: "What large companies spend on their own shares, against their value.",
+    description: "Share buybacks of large companies, as a percentage of their market value.",
     reasons: ["Companies buy back freely", "Buybacks are ordinary", "Companies hold back"],
-    stub: "It is told in a quarterly press release only.",
+    stub: "It is published only in a quarterly press release.",
   }),
   metric({
     ...{ metric_id: "equity_gdp", name: "Corporate equity value / GDP", tier: 4 },
@@ -294,7 +296,7 @@ export const metrics: ReadonlyArray<Metric> = [
     },
     ...{ unit: "%", format: "percent", cadence: "quarterly", publication_lag: 165 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level" },
-    description: "Value of companies' shares against a year's output.",
+    description: "Market value of corporate equities as a percentage of GDP.",
     reasons: [
       "Equity value is low for its recent range",
       "Near its mean",
@@ -307,8 +309,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "%", format: "percent", cadence: "quarterly", publication_lag: 165 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level", is_gauge: true },
     description:
-      "Shares among what households own. It says how loaded they are: shown as a gauge, " +
-      "it does not vote.",
+      "Share of equities in household financial assets. It measures exposure, so it is a gauge " +
+      "and does not vote.",
     reasons: [
       "Households hold room to buy",
       "Share ordinary",
@@ -324,7 +326,8 @@ export const metrics: ReadonlyArray<Metric> = [
     },
     ...{ unit: "% of value", format: "percent", cadence: "quarterly", publication_lag: 165 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level" },
-    description: "Shares issued less shares bought back over four quarters, against their value.",
+    description:
+      "Equity issuance less buybacks over four quarters, as a percentage of market value.",
     reasons: [
       "Companies retire stock on balance",
       "Supply ordinary",
@@ -340,7 +343,8 @@ export const metrics: ReadonlyArray<Metric> = [
     },
     ...{ unit: "pp", format: "points", cadence: "quarterly", publication_lag: 165 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "level" },
-    description: "Profits against the value of shares, less the real yield of 10-year Treasuries.",
+    description:
+      "Earnings yield of corporate equities less the real yield of the 10-year Treasury.",
     rules: [{ when: "below", level: 0, vote: "bear", text: "< 0 bear" }],
     reasons: [
       "Profits pay well over real bonds",
@@ -353,7 +357,7 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ source: "Fed SLOOS via FRED", source_kind: "fred", source_series: "DRTSCILM" },
     ...{ unit: "net %", format: "percent", cadence: "quarterly", publication_lag: 45 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level" },
-    description: "Banks that tighten their terms for business loans less banks that ease them.",
+    description: "Net percentage of banks that tighten standards for business loans.",
     rules: [
       { when: "above", level: 20, vote: "bear", text: "> 20 bear" },
       { when: "below", level: 0, vote: "bull", text: "< 0 bull" },

@@ -51,7 +51,7 @@ describeWithServer("almanac ingest", () => {
     const stub = await ingest("--metric", "put_call")
     expect([stub.code, stub.stderr]).toEqual([
       1,
-      "almanac: put_call has no feed: Cboe publishes no free history of it.\n",
+      "almanac: put_call has no feed: Cboe publishes no free history.\n",
     ])
     const none = await runVerb(data_dir, ["ingest", "--source", "file:/nowhere"])
     expect([none.code, none.stderr]).toEqual([
