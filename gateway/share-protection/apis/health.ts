@@ -3,29 +3,26 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { for_operators } from "#gateway/share-protection/apis/permission.ts"
-import { BackendUnavailable, rejections, when } from "#schemas/share-protection/rejection.ts"
+import { rejections } from "#schemas/share-protection/rejection.ts"
 
 const about = {
   summary: "Get the conductor's health",
   description:
-    "Returns 200 while the conductor works, which runs jobs and schedules. " + for_operators,
+    "Returns 200 while the conductor, which runs jobs and schedules, works. Otherwise returns " +
+    "503 " +
+    `with the reason in \`detail\`. ${for_operators}`,
 }
 
 const Healthy = Schema.Struct({
   status: Schema.Literal("healthy").annotateKey({ description: "Always `healthy`." }),
 }).annotate({ description: "The conductor works." })
 
-const unhealthy = when(
-  BackendUnavailable,
-  "`svc.backend_unavailable`: the conductor does not work, for the reason in `detail`.",
-)
-
 export const HealthGroup = HttpApiGroup.make("health")
   .annotate(OpenApi.Description, "Health of the share protection service, for operators.")
   .add(
     HttpApiEndpoint.get("get", "/v1/admin/system/health", {
       success: Healthy,
-      error: rejections(unhealthy),
+      error: rejections(),
     })
       .annotateMerge(OpenApi.annotations(about))
       .annotate(Needs, { rule: "share-protection:admin:system:health" }),

@@ -3,13 +3,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Needs } from "#gateway/access.ts"
 import { for_operators } from "#gateway/share-protection/apis/permission.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shapes/shape.ts"
-import {
-  BackendUnavailable,
-  Conflict,
-  NotFound,
-  rejections,
-  when,
-} from "#schemas/share-protection/rejection.ts"
+import { Conflict, NotFound, rejections, when } from "#schemas/share-protection/rejection.ts"
 import { NewRollout, Rollout } from "#schemas/share-protection/rollout.ts"
 import { page_query, pathId } from "#schemas/share-protection/views/page.ts"
 
@@ -27,7 +21,9 @@ const about = {
       "ready. If a new worker does not boot within `conductor.worker_boot_grace_seconds` (1200), " +
       "the rollout halts, the old worker accepts jobs again, and the event " +
       "`worker_image_rollout_failed` is published. The image must have the property " +
-      "`svc_worker_image=1`. Only one rollout runs at a time. " +
+      "`svc_worker_image=1`, which the compute service reports; without one, the response is " +
+      "503. " +
+      "Only one rollout runs at a time. " +
       for_operators,
   },
   get: { summary: "Get a rollout", description: `Returns a rollout. ${for_operators}` },
@@ -36,10 +32,6 @@ const about = {
 const create_errors = rejections(
   NotFound,
   when(Conflict, "`svc.conflict`: another rollout is running."),
-  when(
-    BackendUnavailable,
-    "`svc.backend_unavailable`: the compute service is unreachable or not configured.",
-  ),
 )
 
 export const rolloutGroup = (shape: Shape) =>
