@@ -52,7 +52,9 @@ const tensorsOf = ({ shape, data }: Input, images_max: number) => {
   if (others.join() !== sides.join()) return `The shape of FP32 must be [n, ${sides.join(", ")}].`
   if (count < 1 || count > images_max) return `The first of the shape must be 1 to ${images_max}.`
   const tensors = new Float32Array(count * tensor_length)
-  if (!fill(data, tensors)) return `The data must have ${tensors.length} numbers, to match the shape.`
+  if (!fill(data, tensors)) {
+    return `The data must have ${tensors.length} numbers, to match the shape.`
+  }
   return { kind: "tensors" as const, count, tensors }
 }
 
