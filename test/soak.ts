@@ -71,7 +71,7 @@ const predictions_clients = 1000
 const chaos_rounds_max = 100
 const log_default = 2000
 /** Cases per progress line. */
-const log_told_every = 100
+const log_report_every = 100
 const minute_ms = 60_000
 /** Allowance for a stop and a cleanup after the last round. */
 const last_ms = 5_000
@@ -112,7 +112,7 @@ const goesOn = () => {
   return done.length < Math.min(wanted, rounds_min) || (done.length < wanted && is_in_time)
 }
 
-const told = (round: Round, n: number) => {
+const reportRound = (round: Round, n: number) => {
   done.push(round)
   const { kill, acknowledged, in_doubt, ready_ms, took_ms, blobs, events } = round
   console.log(
@@ -128,7 +128,7 @@ const folder = async (seed: number) => {
   console.log(`soak: seed ${seed} in ${data_dir}`)
   keep(data_dir)
   const rounds = Math.min(rounds_per_folder, wanted - done.length)
-  await killRounds({ data_dir, seed, rounds, goesOn, onRound: told })
+  await killRounds({ data_dir, seed, rounds, goesOn, onRound: reportRound })
   rmSync(data_dir, { recursive: true, force: true })
 }
 
@@ -333,7 +333,7 @@ const damagedLogs = async () => {
   const count = is_one ? 1 : number("runs", values.runs ?? String(log_default))
   console.log(`soak: damaged logs from seed ${seed} on`)
   const onCase = (done: number) => {
-    if (done % log_told_every === 0) console.log(`soak: ${done} damaged logs`)
+    if (done % log_report_every === 0) console.log(`soak: ${done} damaged logs`)
   }
   const faults = await runCases({ folder: newFolder(), seed, count, onCase })
   if (faults.length > 0) throw new Error(faults.join("\n"))

@@ -35,7 +35,7 @@ const middle = (
   return values.length === 0 ? undefined : median(values)
 }
 
-const shown = (value: number | undefined) => (value === undefined ? "" : number(value))
+const textOf = (value: number | undefined) => (value === undefined ? "" : number(value))
 
 /** One row per contestant. */
 export const cellTable = ({ operation, blob_bytes, measured: { series } }: Cell): string => {
@@ -48,10 +48,10 @@ export const cellTable = ({ operation, blob_bytes, measured: { series } }: Cell)
       each.name,
       range(rate),
       number((rate.median * blob_bytes) / megabyte),
-      ...[middle(each, ({ p50_ms }) => p50_ms), middle(each, ({ p99_ms }) => p99_ms)].map(shown),
-      shown(middle(each, ({ p999_ms }) => p999_ms)),
-      shown(middle(each, ({ cpu_us }) => cpu_us)),
-      shown(middle(each, ({ flushes }) => flushes)),
+      ...[middle(each, ({ p50_ms }) => p50_ms), middle(each, ({ p99_ms }) => p99_ms)].map(textOf),
+      textOf(middle(each, ({ p999_ms }) => p999_ms)),
+      textOf(middle(each, ({ cpu_us }) => cpu_us)),
+      textOf(middle(each, ({ flushes }) => flushes)),
       `${Math.round((busy ?? 0) * 100)}%`,
       ratio ? range(ratio) : "",
     ]
@@ -105,7 +105,7 @@ const syncRow = (cells: ReadonlyArray<Cell>) => {
   const by = counted === undefined ? "flushes of the disk" : "fdatasync, by its own count"
   const what = `${size} put, ${clients} clients: ${by} per put`
   const is_reached = value === undefined ? undefined : value <= share
-  return [what, `at most ${share}`, shown(value), verdict(is_reached)]
+  return [what, `at most ${share}`, textOf(value), verdict(is_reached)]
 }
 
 /** Each goal with its target and the result. */

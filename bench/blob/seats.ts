@@ -81,8 +81,8 @@ const fill = async (
 ): Promise<ReadonlyArray<BlobRequest>> => {
   const order = orderOf(server, [server.put(blob_bytes)])
   const bounds = { connections: Math.min(fill_clients, keys), seconds: fill_seconds_max }
-  const asked = { ...order, ...bounds, runs_max: keys, is_kept: true }
-  const loaded = await orSkip(name, () => client.load(asked))
+  const request = { ...order, ...bounds, runs_max: keys, is_kept: true }
+  const loaded = await orSkip(name, () => client.load(request))
   const kept = loaded?.kept ?? []
   const names = kept.map((_, n) => uniqueName(order.round, n))
   return (server.keysOf?.(kept) ?? names).map(server.get)

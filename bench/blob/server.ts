@@ -122,9 +122,9 @@ export const startProgram = async (program: Program): Promise<() => Promise<void
     await Promise.race([failed, ready(child, program)])
   } catch (cause) {
     await stop()
-    const said = (await log.stat()).size > 0 ? `, see ${log_path}` : ""
+    const message = (await log.stat()).size > 0 ? `, see ${log_path}` : ""
     const why = causeText(cause)
-    throw new Error(`${program.name}: ${why}${said}`, { cause })
+    throw new Error(`${program.name}: ${why}${message}`, { cause })
   } finally {
     await log.close()
   }

@@ -95,8 +95,8 @@ const configure = async (
 
 /** Signs in and creates a container; throws while the server is not ready. */
 const openContainer = async (port: number) => {
-  const asked = { "x-auth-user": "test:tester", "x-auth-key": "testing" }
-  const signed = await fetch(`http://127.0.0.1:${port}/auth/v1.0`, { headers: asked })
+  const init = { "x-auth-user": "test:tester", "x-auth-key": "testing" }
+  const signed = await fetch(`http://127.0.0.1:${port}/auth/v1.0`, { headers: init })
   const token = signed.headers.get("x-auth-token")
   const url = signed.headers.get("x-storage-url")
   if (token === null || url === null) throw new Error(`signing in answered ${signed.status}`)

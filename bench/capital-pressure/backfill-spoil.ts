@@ -32,10 +32,10 @@ const spoil = Effect.gen(function* () {
   const years = Map.groupBy(moved, ({ ts }) => yearOf(ts))
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const origin = { command_id: v7(), actor: "bench", at, correlation_id: v7() }
-  const asked = Array.from(years, ([year, days]) =>
+  const commands_sent = Array.from(years, ([year, days]) =>
     address(Composite, year, RecordComposite.make({ days })),
   )
-  yield* waitForFile(yield* commands.send(origin, ...asked))
+  yield* waitForFile(yield* commands.send(origin, ...commands_sent))
 })
 
 const { settings } = await Effect.runPromise(

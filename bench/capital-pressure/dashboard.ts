@@ -105,11 +105,11 @@ export const dashboard: Suite = async ({ folder, rounds, seconds, onEnd }) => {
   const all = []
   const sections: Array<string> = []
   for (const { of, path } of pages) {
-    const asked = seats.map(({ name, url }) => ({
+    const contestants = seats.map(({ name, url }) => ({
       name,
       round: () => applyLoad({ url: url + path, token: "none", connections, seconds }, folder),
     }))
-    const measured = await interleave(asked, effort, rounds, folder)
+    const measured = await interleave(contestants, effort, rounds, folder)
     all.push(measured)
     const { length } = await (await fetch(stage.url + path)).text()
     const columns = { rate: "requests/s", per_run: 1, ours: "almanac", latency: true }

@@ -12,11 +12,11 @@ const plan = {
 }
 const { fake } = await startRegistry(plan)
 
-process.on("message", (asked: { readonly shed_above?: number }) => {
+process.on("message", (args: { readonly shed_above?: number }) => {
   const { counts } = fake
   process.send?.({ url: fake.url, counts: { ...counts } })
-  fake.plan = { ...plan, ...asked }
-  fake.asked.clear()
+  fake.plan = { ...plan, ...args }
+  fake.requests.clear()
   Object.assign(counts, newCounts(), { in_flight: counts.in_flight })
 })
 process.on("disconnect", () => process.exit(0))

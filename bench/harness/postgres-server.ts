@@ -98,11 +98,11 @@ export const startServer = async (
 
 const ready = async (server: ChildProcess) => {
   const late = AbortSignal.timeout(ready_wait_ms)
-  let said = ""
-  while (!said.includes("ready to accept connections")) {
-    if (server.exitCode !== null || !server.stderr) throw new Error(`postgres: ${said.trim()}`)
+  let output = ""
+  while (!output.includes("ready to accept connections")) {
+    if (server.exitCode !== null || !server.stderr) throw new Error(`postgres: ${output.trim()}`)
     const [chunk] = await once(server.stderr, "data", { signal: late })
-    said += String(chunk)
+    output += String(chunk)
   }
   server.stderr?.resume()
 }

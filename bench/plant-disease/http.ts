@@ -18,7 +18,7 @@ const formOf = (image: Uint8Array) => {
   return Buffer.concat([Buffer.from(head), image, Buffer.from(`\r\n--${boundary}--\r\n`)])
 }
 
-const asked = (url: URL, agent: Agent, body: Buffer) =>
+const sendRequest = (url: URL, agent: Agent, body: Buffer) =>
   new Promise<void>((resolve, reject) => {
     const headers = {
       "content-type": `multipart/form-data; boundary=${boundary}`,
@@ -49,7 +49,7 @@ export const httpSeat = async (
   const [url, body] = [new URL("/predict", server.url), formOf(image)]
   return {
     name,
-    round: (effort) => drive(() => asked(url, agent, body), 0, { ...effort, in_flight }),
+    round: (effort) => drive(() => sendRequest(url, agent, body), 0, { ...effort, in_flight }),
     stop: async () => {
       agent.destroy()
       await server.stop()

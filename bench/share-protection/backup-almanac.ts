@@ -86,8 +86,8 @@ export const startAlmanac = async (folder: string) => {
   }
   /** Runs a backup; returns the seconds from the job's start to its end. */
   const backUp = async (target_id: string) => {
-    const asked = { share_id, target_id, crash_consistent: false }
-    const { backup, job } = await ask<{ backup: { id: string }; job: Job }>("backups", asked)
+    const body = { share_id, target_id, crash_consistent: false }
+    const { backup, job } = await ask<{ backup: { id: string }; job: Job }>("backups", body)
     return { backup_id: backup.id, seconds: secondsOf(await ended(job)) }
   }
   /** Restores into a new share; returns the seconds and the share's folder. */

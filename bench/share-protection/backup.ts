@@ -26,12 +26,12 @@ const run = async (
   const began = performance.now()
   const env = { PATH: process.env.PATH ?? "", HOME: cwd, ...environment }
   const child = spawn(program, args, { cwd, env, stdio: ["ignore", "ignore", "pipe"] })
-  let said = ""
+  let output = ""
   child.stderr.on("data", (part: Buffer) => {
-    said = (said + part.toString()).slice(-1000)
+    output = (output + part.toString()).slice(-1000)
   })
   const [code] = await once(child, "close")
-  if (code !== 0) throw new Error(`${program} ${args[0]} ended with ${code}: ${said}`)
+  if (code !== 0) throw new Error(`${program} ${args[0]} ended with ${code}: ${output}`)
   return (performance.now() - began) / 1000
 }
 

@@ -122,10 +122,10 @@ describe("a decider", () => {
   })
 
   it("evaluates a guard once per event, and accepts events that change nothing", () => {
-    let asked = 0
+    let requests = 0
     const chart = setup({
       types: { context: {} as object, events: {} as DoorEvent },
-      guards: { is_asked: () => ++asked > 0 },
+      guards: { is_asked: () => ++requests > 0 },
     }).createMachine({
       id: "test.gate",
       context: {},
@@ -149,7 +149,7 @@ describe("a decider", () => {
     const push = Push.make({ by: 1 })
     const gone = gate.after(same, Result.getOrThrow(gate.decide(same, push)))
     assert.equal(gate.save(gone).value, "gone")
-    assert.equal(asked, 1)
+    assert.equal(requests, 1)
     assert.deepEqual(gate.decide(gone, push), Result.fail(new Stuck({ pushed: 0 })))
     assert.throws(() => gate.evolve(gone, Turned.make({})), /cannot happen here/)
   })

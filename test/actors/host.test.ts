@@ -140,8 +140,8 @@ describe("a host", () => {
     Effect.gen(function* () {
       const [one, other] = yield* hosts
       yield* one.send({ ...origin("same"), fingerprint: "a" }, count("x", 1))
-      const asked = { ...origin("same"), fingerprint: "b" }
-      const refused = yield* Effect.flip(other.send(asked, count("x", 5)))
+      const request = { ...origin("same"), fingerprint: "b" }
+      const refused = yield* Effect.flip(other.send(request, count("x", 5)))
       assert.include(refused, { _tag: "Unavailable", is_reused: true })
       assert.deepEqual(yield* totals, { x: 1 })
     }).pipe(Effect.provide(logMemory)),

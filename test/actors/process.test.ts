@@ -82,24 +82,24 @@ describe("a process with a permanent defect", () => {
         broken.start,
       ),
     }
-    const said: Array<string> = []
-    const heard = Logger.layer([Logger.make(({ message }) => said.push(String(message)))])
+    const messages: Array<string> = []
+    const heard = Logger.layer([Logger.make(({ message }) => messages.push(String(message)))])
     yield* Effect.forkScoped(Effect.provide(keepRunning(process), heard))
     yield* send("x", Count.make({ by: 1 }))
     for (let second = 0; second < 3600; second++) {
       yield* settled
       yield* TestClock.adjust("1 seconds")
     }
-    return { said, starts }
+    return { messages, starts }
   })
 
   it.effect("logs the first defect, then fewer, with their count", () =>
     Effect.gen(function* () {
-      const { said } = yield* hour
-      assert.include(said[0], "test-broken failed and restarts.")
-      assert.include(said[1], "test-broken failed and restarts (2 times in a row).")
-      assert.include(said.at(-1), "(256 times in a row)")
-      assert.equal(said.length, 9)
+      const { messages } = yield* hour
+      assert.include(messages[0], "test-broken failed and restarts.")
+      assert.include(messages[1], "test-broken failed and restarts (2 times in a row).")
+      assert.include(messages.at(-1), "(256 times in a row)")
+      assert.equal(messages.length, 9)
     }).pipe(Effect.provide(app)),
   )
 

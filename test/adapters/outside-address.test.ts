@@ -88,9 +88,9 @@ describe("which addresses are reached for a tenant", () => {
 
 /** A name server whose answers differ on each query. */
 const rebinding = (...answers: ReadonlyArray<ReadonlyArray<string>>): Resolve => {
-  let asked = 0
+  let requests = 0
   return (_, answer) => {
-    const found = answers[asked++] ?? []
+    const found = answers[requests++] ?? []
     answer(
       null,
       found.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),

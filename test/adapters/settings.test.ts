@@ -159,8 +159,10 @@ describe("the sources of a setting", () => {
         subprocess_timeout: 3600,
         require_fips_profile: false,
       })
-      const { require_fips_profile: asked } = yield* profile(["engine.require_fips_profile=true"])
-      expect(asked).toBe(true)
+      const { require_fips_profile: required } = yield* profile([
+        "engine.require_fips_profile=true",
+      ])
+      expect(required).toBe(true)
     }),
   )
   it.effect("let buckets be near only where that is given: the identity is the embedded", () =>

@@ -53,8 +53,8 @@ describe("the journal", () => {
       yield* Effect.promise(() => blobs.delete(first, { ...origin, actor: "another" }, 1n))
       assert.equal(yield* recordAll(node), 3)
       assert.equal(yield* recordAll(node), 3)
-      const told = (yield* events).map((event) => [event.type, event.after, event.actor])
-      assert.deepEqual(told, [
+      const recorded = (yield* events).map((event) => [event.type, event.after, event.actor])
+      assert.deepEqual(recorded, [
         ["BlobStored", 0, "somebody"],
         ["BlobStored", 1, "somebody"],
         ["BlobDeleted", 2, "another"],
@@ -177,12 +177,12 @@ describe("the journal", () => {
       const blobs = yield* Blobs
       let sent = 0
       const busy = Commands.of({
-        send: (...asked) =>
+        send: (...args) =>
           Effect.gen(function* () {
             sent += 1
             const more = Effect.provideService(put(`under load ${sent}`), Blobs, blobs)
             if (sent <= puts) yield* more
-            return yield* commands.send(...asked)
+            return yield* commands.send(...args)
           }),
       })
       const loaded = Effect.provideService(journal(node, isFull), Commands, busy)
@@ -291,7 +291,7 @@ describe("the journal", () => {
       const minutes_ago = (fact: BlobFact) => ({ ...fact, at: fact.at - 120_000_000_000n })
       const late: BlobEngine = {
         ...blobs,
-        scan: async (...asked) => (await blobs.scan(...asked)).map(minutes_ago),
+        scan: async (...args) => (await blobs.scan(...args)).map(minutes_ago),
       }
       const fiber = yield* Effect.forkChild(Effect.provideService(loaded, Blobs, late))
       yield* TestClock.adjust(0)

@@ -51,8 +51,8 @@ const blob = {
 
 describe("what blob storage publishes", () => {
   it("is every type that is listed, and no other", () => {
-    const told = new Set(happenings.map(({ event }) => event.type))
-    assert.deepEqual([...told].sort(), Object.keys(types).sort())
+    const ids = new Set(happenings.map(({ event }) => event.type))
+    assert.deepEqual([...ids].sort(), Object.keys(types).sort())
   })
 
   it("has exactly the data of its type's schema, for every event", () => {

@@ -132,20 +132,20 @@ describe("facts that come at once", () => {
           cursor += step
           return { ...blob, ...one, cursor, ...(shard && { shard }), ...(labels && { labels }) }
         })
-        const events = facts.map(({ kind, ...told }, i) => {
+        const events = facts.map(({ kind, ...fields }, i) => {
           const after = facts[i - 1]?.cursor ?? 0
-          if (kind === "stored") return BlobStored.make({ after, ...told })
-          return classes[kind].make({ after, ...Struct.omit(told, ["labels"]) })
+          if (kind === "stored") return BlobStored.make({ after, ...fields })
+          return classes[kind].make({ after, ...Struct.omit(fields, ["labels"]) })
         })
         const decided = Volume.decide(Volume.initialState, record(0, ...facts))
         if (found.some(({ step }) => step === 0)) {
           assert.isTrue(Result.isFailure(decided))
           return
         }
-        const told = Result.getOrThrow(decided)
-        assert.equal(JSON.stringify(told), JSON.stringify(events))
+        const result = Result.getOrThrow(decided)
+        assert.equal(JSON.stringify(result), JSON.stringify(events))
         const alone = events.reduce(Volume.evolve, Volume.initialState)
-        const together = Volume.after(Volume.initialState, told)
+        const together = Volume.after(Volume.initialState, result)
         assert.deepEqual(JSON.stringify(together), JSON.stringify(alone))
         const next = deleted(cursor)
         assert.deepEqual(
@@ -177,10 +177,10 @@ describe("the volume's read model", () => {
           shard: { index: 1, data_shards: 4, bytes: 40 },
         }),
       ])
-      const told = { active_nodes: 1, under_replicated: 1 }
+      const values = { active_nodes: 1, under_replicated: 1 }
       const shortfalls = [
-        ReplicationShortfallStarted.make(told),
-        ReplicationShortfallEnded.make(told),
+        ReplicationShortfallStarted.make(values),
+        ReplicationShortfallEnded.make(values),
       ]
       let walked = 0
       for (const { state, history } of histories(machine, [...steps, ...shortfalls], 5)) {

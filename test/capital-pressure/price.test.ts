@@ -75,8 +75,8 @@ describe("a ticker's year", () => {
   })
 
   it("keeps nine digits, so that the same price in more digits is no news", () => {
-    const told = { ts, close: 140.123_456_789_123, adjusted: 1234.567_890_12 }
-    const events = decided(Price, quote(false, told))
+    const result = { ts, close: 140.123_456_789_123, adjusted: 1234.567_890_12 }
+    const events = decided(Price, quote(false, result))
     assert.deepEqual(events, [PriceQuoted.make({ ts, close: 140.123_457, adjusted: 1234.567_89 })])
     const state = Price.after(Price.initialState, events)
     const again = quote(false, { ts, close: 140.123_456_9, adjusted: 1234.567_890_4 })

@@ -33,7 +33,7 @@ const clockAt = (time: string) => TestClock.setTime(Date.parse(time))
 const moveTo = (time: string) => Effect.andThen(clockAt(time), settled)
 
 /** `<job> <event> <tick>` of each event, in order; a failure with its detail. */
-const told = Effect.gen(function* () {
+const recorded = Effect.gen(function* () {
   const log = yield* Log
   const commits = yield* Stream.runCollect(log.read("capital-pressure.schedule"))
   return commits.flatMap(({ stream, commit }) =>
@@ -63,11 +63,11 @@ describe("the scheduler", () => {
     Effect.gen(function* () {
       yield* clockAt("2026-11-15T12:00:00Z")
       yield* started(done)
-      assert.deepEqual(yield* told, [])
+      assert.deepEqual(yield* recorded, [])
       yield* moveTo("2026-11-16T21:59:00Z")
-      assert.deepEqual(yield* told, [])
+      assert.deepEqual(yield* recorded, [])
       yield* moveTo("2026-11-16T22:00:00Z")
-      assert.deepEqual(yield* told, [
+      assert.deepEqual(yield* recorded, [
         "daily_ingest Started 2026-11-16T22:00:00.000Z",
         "daily_ingest Ended 2026-11-16T22:00:00.000Z",
       ])
@@ -79,7 +79,7 @@ describe("the scheduler", () => {
       yield* clockAt("2026-07-05T12:00:00Z")
       yield* started(done)
       yield* moveTo("2026-07-06T21:00:30Z")
-      assert.equal((yield* told)[0], "daily_ingest Started 2026-07-06T21:00:00.000Z")
+      assert.equal((yield* recorded)[0], "daily_ingest Started 2026-07-06T21:00:00.000Z")
     }).pipe(Effect.provide(app)),
   )
 
@@ -87,18 +87,18 @@ describe("the scheduler", () => {
     Effect.gen(function* () {
       yield* clockAt("2026-11-19T21:59:00Z")
       const first = yield* started(done)
-      assert.deepEqual(yield* told, [
+      assert.deepEqual(yield* recorded, [
         `daily_ingest Started ${daily}`,
         `daily_ingest Ended ${daily}`,
       ])
       yield* first.stop
       const second = yield* started(done)
-      assert.equal((yield* told).length, 2)
+      assert.equal((yield* recorded).length, 2)
       yield* second.stop
       // Saturday night: Friday's ticks are more than a day old.
       yield* clockAt("2026-11-21T23:30:00Z")
       yield* started(done)
-      assert.equal((yield* told).length, 2)
+      assert.equal((yield* recorded).length, 2)
     }).pipe(Effect.provide(app)),
   )
 
@@ -117,10 +117,10 @@ describe("the scheduler", () => {
       yield* moveTo("2026-11-20T23:30:00Z")
       const friday = "2026-11-20T22:00:00.000Z"
       const evening = "2026-11-20T23:00:00.000Z"
-      assert.deepEqual(yield* told, [`daily_ingest Started ${friday}`])
+      assert.deepEqual(yield* recorded, [`daily_ingest Started ${friday}`])
       yield* moveTo("2026-11-21T00:00:00Z")
       yield* moveTo("2026-11-21T02:00:00Z")
-      assert.deepEqual(yield* told, [
+      assert.deepEqual(yield* recorded, [
         `daily_ingest Started ${friday}`,
         `daily_ingest Ended ${friday}`,
         `release_ingest Started ${evening}`,
@@ -140,7 +140,7 @@ describe("the scheduler", () => {
       )
       fails = false
       yield* moveTo("2026-11-19T22:00:00Z")
-      assert.deepEqual(yield* told, [
+      assert.deepEqual(yield* recorded, [
         `daily_ingest Started ${daily}`,
         `daily_ingest Failed ${daily} ${detail}`,
         "daily_ingest Started 2026-11-19T22:00:00.000Z",
@@ -154,9 +154,9 @@ describe("the scheduler", () => {
       yield* clockAt("2026-11-18T22:00:00Z")
       const first = yield* started(() => Effect.never)
       yield* first.stop
-      assert.deepEqual(yield* told, [`daily_ingest Started ${daily}`])
+      assert.deepEqual(yield* recorded, [`daily_ingest Started ${daily}`])
       yield* started(done)
-      assert.deepEqual(yield* told, [
+      assert.deepEqual(yield* recorded, [
         `daily_ingest Started ${daily}`,
         `daily_ingest Failed ${daily} The server ended during this run.`,
       ])
@@ -254,15 +254,15 @@ describe("a command as a child process", () => {
 describe("a job", () => {
   it("requests everything daily, and rarer series on Fridays", () => {
     assert.deepEqual(ingestArguments("daily_ingest"), [])
-    const asked = ingestArguments("release_ingest").filter((word) => word !== "--metric")
+    const args = ingestArguments("release_ingest").filter((word) => word !== "--metric")
     assert.deepEqual(
-      asked,
+      args,
       metrics
         .filter(({ cadence, stub }) => cadence !== "daily" && stub === null)
         .map(({ metric_id }) => metric_id),
     )
-    assert.include(asked, "nfci")
-    assert.notInclude(asked, "skew")
+    assert.include(args, "nfci")
+    assert.notInclude(args, "skew")
   })
 
   it.live("computes the composite after a partial ingest", () =>

@@ -36,15 +36,15 @@ export const engineOver = Effect.fnUntraced(function* (
   options: Partial<EngineOptions> = {},
 ) {
   const counts = newCounts()
-  const asked = new Map<number, number>()
+  const requests = new Map<number, number>()
   /** Start of each request, in milliseconds. */
   const began: Array<number> = []
   const it = { script }
 
   const answer = Effect.fnUntraced(function* (mc: number) {
     const { found = even, instead, latency_ms, shed_above = Number.POSITIVE_INFINITY } = it.script
-    const nth = (asked.get(mc) ?? 0) + 1
-    asked.set(mc, nth)
+    const nth = (requests.get(mc) ?? 0) + 1
+    requests.set(mc, nth)
     began.push(yield* Clock.currentTimeMillis)
     counts.total += 1
     counts.in_flight += 1
@@ -72,7 +72,14 @@ export const engineOver = Effect.fnUntraced(function* (
   const engine = yield* makeEngine({ ...defaults, ...options, lookup })
   const search = (range: Range) =>
     Effect.map(Stream.runCollect(engine.search(range, "csv")), textOf)
-  return Object.assign(it, { ...engine, run: search, stream: engine.search, counts, asked, began })
+  return Object.assign(it, {
+    ...engine,
+    run: search,
+    stream: engine.search,
+    counts,
+    requests,
+    began,
+  })
 })
 
 const step_ms = 10

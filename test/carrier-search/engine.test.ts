@@ -47,8 +47,8 @@ describe("the range engine", () => {
           const text = yield* lived(engine.run(range))
           assert.strictEqual(text, naively(dockets(range), range, "csv").text)
           assert.isAtMost(engine.counts.in_flight_max, concurrency)
-          const faults = [...engine.asked].flatMap(([mc, asked]) =>
-            Array.from({ length: asked }, (_, n) => script.instead(mc, n + 1)),
+          const faults = [...engine.requests].flatMap(([mc, requests]) =>
+            Array.from({ length: requests }, (_, n) => script.instead(mc, n + 1)),
           )
           const bad = faults.filter((one) => one !== undefined).length
           assert.isAtMost(engine.counts.total, length + bad + engine.counts.shed)
@@ -74,7 +74,7 @@ describe("the range engine", () => {
             const failed = yield* lived(Effect.flip(engine.run({ start: 1, end: length })))
             assert.deepEqual([failed.failed, failed.first], [1, bad])
             assert.match(failed.reason, new RegExp(`^it is ${kind}`))
-            assert.strictEqual(engine.asked.get(bad), kind === "final" ? 1 : 4)
+            assert.strictEqual(engine.requests.get(bad), kind === "final" ? 1 : 4)
             assert.strictEqual(engine.counts.in_flight, 0)
           })
           await Effect.runPromise(Effect.scoped(Effect.provide(body, TestClock.layer())))

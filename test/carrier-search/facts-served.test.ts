@@ -59,13 +59,13 @@ describeWithServer("searches at a server", () => {
       events.map(({ subject }) => subject),
       ["1-10", "11-20", "21-30"],
     )
-    const told = await read(`${second.url}/v1/events`, second.credentials.admin.token, 0)
+    const lines = await read(`${second.url}/v1/events`, second.credentials.admin.token, 0)
     const searches = () =>
-      told.blocks.flatMap(({ event }) =>
+      lines.blocks.flatMap(({ event }) =>
         event?.type === "carrier_search_completed" ? [event.subject] : [],
       )
     await until("the published searches", wait_ms_max, () => searches().length >= 3)
-    told.leave()
+    lines.leave()
     assert.deepEqual(searches(), ["1-10", "11-20", "21-30"])
     await second.stop()
   }, 120_000)

@@ -107,9 +107,9 @@ describe("FMCSA in trouble", () => {
         const { source } = yield* Registry
         const one = { start: 4, end: 4 }
         yield* Effect.flip(searched(one))
-        const told = yield* source
-        assert.isFalse(told.is_healthy)
-        assert.match(told.detail ?? "", /503, it is busy/)
+        const result = yield* source
+        assert.isFalse(result.is_healthy)
+        assert.match(result.detail ?? "", /503, it is busy/)
         is_busy = false
         // A response in the same millisecond does not count as later.
         yield* Effect.sleep(2)
@@ -123,8 +123,8 @@ describe("FMCSA in trouble", () => {
   const replies = { ...answers.final, ...answers.busy, ...answers.broken }
   it.live("never reveals the key, for any response", () =>
     Effect.gen(function* () {
-      const told: Array<unknown> = []
-      const logger = Logger.make((entry) => told.push(inspect(entry, { depth: 9 })))
+      const messages: Array<unknown> = []
+      const logger = Logger.make((entry) => messages.push(inspect(entry, { depth: 9 })))
       for (const [reply] of Object.values(replies)) {
         // The response may contain the key itself.
         const instead = () => ({ ...reply, headers: { ...reply.headers, "x-key": fake_key } })
@@ -134,12 +134,12 @@ describe("FMCSA in trouble", () => {
           const { search, source } = yield* Registry
           const exit = yield* Effect.exit(Stream.runDrain(search({ start: 1, end: 3 }, "json")))
           if (Exit.isSuccess(exit)) return assert.fail("it is no answer")
-          told.push(Cause.pretty(exit.cause), inspect(exit, { depth: 9 }), yield* source)
+          messages.push(Cause.pretty(exit.cause), inspect(exit, { depth: 9 }), yield* source)
         }).pipe(Effect.provide(registryFmcsa(options)), Effect.provide(Logger.layer([logger])))
-        assert.include([...fake.asked.keys()], 1)
+        assert.include([...fake.requests.keys()], 1)
       }
-      assert.notInclude(inspect(told, { depth: 9 }), fake_key)
-      assert.isAbove(told.length, 60)
+      assert.notInclude(inspect(messages, { depth: 9 }), fake_key)
+      assert.isAbove(messages.length, 60)
       const nowhere = registryFmcsa(optionsAt("http://127.0.0.1:9/x", { tries: 1 }))
       const failed = yield* Effect.provide(Effect.flip(searched(range)), nowhere)
       assert.notInclude(inspect(failed, { depth: 9 }), fake_key)

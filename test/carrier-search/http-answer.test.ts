@@ -307,7 +307,7 @@ describe("a response that no registry can produce", () => {
 
 describe("HEAD", () => {
   it("answers the head alone, asks no registry and leaves no fact", async () => {
-    const { asked } = served.counts
+    const { requests } = served.counts
     const path = "/api/search?start=1&end=9"
     const answer = await served.fetch(path, { method: "HEAD", headers: { accept: "text/csv" } })
     expect(answer.status).toBe(200)
@@ -315,7 +315,7 @@ describe("HEAD", () => {
     expect(answer.headers.get("content-disposition")).toContain("carriers-1-9.csv")
     expect(answer.headers.get("cache-control")).toBe("no-store")
     expect(await answer.text()).toBe("")
-    expect(served.counts.asked).toBe(asked)
+    expect(served.counts.requests).toBe(requests)
     expect(await served.facts()).toEqual([])
   })
 

@@ -67,11 +67,11 @@ describe("a search leaves one fact", () => {
       Object.assign(served.script, { at: 501, trouble: "hang" })
       const leaving = new AbortController()
       const init = { signal: leaving.signal, headers: { accept } }
-      const asked = served.fetch(path, init).then((answer) => answer.text())
-      const { asked: before } = served.counts
-      await until(() => served.counts.asked > before && served.counts.running === 1)
+      const response = served.fetch(path, init).then((answer) => answer.text())
+      const { requests: before } = served.counts
+      await until(() => served.counts.requests > before && served.counts.running === 1)
       leaving.abort()
-      await asked.catch(() => undefined)
+      await response.catch(() => undefined)
       await until(() => served.counts.running === 0 && served.inFlight() === 0)
       const [fact, ...others] = await served.facts()
       expect(others).toEqual([])

@@ -56,10 +56,10 @@ describe("a range is refused with 400", () => {
 
   it("and leaves no fact, and asks no registry", async () => {
     await served.facts()
-    const { asked } = served.counts
+    const { requests } = served.counts
     await refused("?start=10&end=9")
     expect(await served.facts()).toEqual([])
-    expect(served.counts.asked).toBe(asked)
+    expect(served.counts.requests).toBe(requests)
   })
 })
 

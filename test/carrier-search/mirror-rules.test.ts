@@ -46,8 +46,8 @@ describe("a row of legacy", () => {
     ["N", "N", "N", false],
   ] as const) {
     it(`with common ${common}, contract ${contract}, broker ${broker}: ${is_shown}`, async () => {
-      const shown = await ofLegacy(`MC77,5,${common},${contract},${broker},X`, "MC1,1,I,I,N,Y")
-      expect(shown).toEqual(is_shown ? found : [])
+      const carriers = await ofLegacy(`MC77,5,${common},${contract},${broker},X`, "MC1,1,I,I,N,Y")
+      expect(carriers).toEqual(is_shown ? found : [])
     })
   }
 

@@ -48,9 +48,9 @@ const searched = (start: number, end: number) =>
 /** All carriers of the mirror in the same form, after an import of these files. */
 const shownOf = async (given: Given) => {
   const { carriers } = await importTexts(path, given)
-  const shown = carriersIn(path).map((text) => text.replace(/^MC (\d+), USDOT \d+:/, "$1"))
-  expect(carriers).toBe(shown.length)
-  return shown
+  const found = carriersIn(path).map((text) => text.replace(/^MC (\d+), USDOT \d+:/, "$1"))
+  expect(carriers).toBe(found.length)
+  return found
 }
 const ofLegacy = (...rows: ReadonlyArray<string>) => shownOf({ "l.csv": legacyFile(...rows) })
 
@@ -123,8 +123,8 @@ describe("rows of legacy without a USDOT number", () => {
       "MC119,1,Motor Carrier of Property,Active,NEW",
       "MC119,2,Broker of Property,Active,ALPHA TRUCKING",
     )
-    const shown = await shownOf({ "l.csv": legacyFile(alpha, beta), "m.csv": motus })
-    expect(shown.toSorted()).toEqual([...both, "119 NEW"])
+    const carriers = await shownOf({ "l.csv": legacyFile(alpha, beta), "m.csv": motus })
+    expect(carriers.toSorted()).toEqual([...both, "119 NEW"])
   })
 
   it("count as active if they are shown, and as unusable if they are not read", async () => {
@@ -153,11 +153,11 @@ describe("many rows of legacy without a USDOT number", () => {
     })
     for (let round = 0; round < 25; round++) {
       const rows = Array.from({ length: random.between(1, 40) }, row)
-      const shown = rows.filter(({ is_active, is_broker }) => is_active && !is_broker)
+      const visible = rows.filter(({ is_active, is_broker }) => is_active && !is_broker)
       const idOf = ({ mc, dot, name }: (typeof rows)[number]) => `${mc} ${dot} ${dot ? "" : name}`
       const brokers = rows.filter(({ is_broker }) => is_broker).map(idOf)
       // The last name of a USDOT number wins.
-      const kept = new Map(shown.map((one) => [idOf(one), `${one.mc} ${one.name}`]))
+      const kept = new Map(visible.map((one) => [idOf(one), `${one.mc} ${one.name}`]))
       for (const id of brokers) kept.delete(id)
       const lines = rows.map(({ mc, dot, is_active, is_broker, name }) => {
         const cells = [`MC${mc}`, dot || "", is_active ? "A" : "I", "N", is_broker ? "A" : "N"]

@@ -142,12 +142,12 @@ describe("the rows of a mirror", () => {
       'parentPort.on("message", (message) => report(JSON.stringify(message)))\n'
     writeFileSync(program, `${spy}await import("${thread.href}")\n`)
     const { slowly } = await start({ thread: { program: pathToFileURL(program) } })
-    const asked = () => readFileSync(join(folder, "asked"), "utf8").trim().split("\n").length
+    const pending = () => readFileSync(join(folder, "asked"), "utf8").trim().split("\n").length
     for await (const piece of slowly({ start: 1, end: 20_000 })) {
       messages.push(piece)
       if (messages.length === 2) break
     }
-    await expect.poll(asked).toBe(4)
+    await expect.poll(pending).toBe(4)
     expect(readFileSync(join(folder, "asked"), "utf8").split("\n")[3]).toMatch(/"end":true/)
   })
 })
@@ -333,7 +333,7 @@ describe("the status of a mirror", () => {
       { imported_at: "2026-11-22T01:02:03.004Z", as_of: "2026-11-20T00:00:00.000Z" },
     )
     const { source, pieces } = await start()
-    const told = {
+    const values = {
       registry: "mirror",
       is_healthy: true,
       detail: null,
@@ -347,11 +347,11 @@ describe("the status of a mirror", () => {
       last_error_at: null,
       last_error: null,
     }
-    expect(await source()).toEqual(told)
+    expect(await source()).toEqual(values)
     const since = new Date().toISOString()
     await pieces(range)
     const { last_answer_at, ...after } = await source()
-    expect({ ...after, last_answer_at: null }).toEqual(told)
+    expect({ ...after, last_answer_at: null }).toEqual(values)
     expect(last_answer_at).toEqual(expect.any(String))
     expect(String(last_answer_at) >= since).toBe(true)
   })
@@ -359,8 +359,8 @@ describe("the status of a mirror", () => {
   it("is as old as Motus where that is all", async () => {
     const as_of = "2026-11-20T00:00:00.000Z"
     await importTexts(path, { "m.csv": motusOf([filler]) }, { as_of, is_demo: true })
-    const told = { as_of, is_demo: true, carriers: 0, dockets: 1 }
-    expect(await (await start()).source()).toMatchObject(told)
+    const values = { as_of, is_demo: true, carriers: 0, dockets: 1 }
+    expect(await (await start()).source()).toMatchObject(values)
   })
 })
 

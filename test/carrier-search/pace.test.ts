@@ -108,7 +108,7 @@ describe("the pace", () => {
       // Four at once, plus some that followed those answered at the same time.
       assert.isAtMost(early.length, 8)
       assert.strictEqual(engine.counts.total, 61)
-      assert.strictEqual(engine.asked.get(3), 2)
+      assert.strictEqual(engine.requests.get(3), 2)
     }),
   )
 
@@ -147,7 +147,7 @@ describe("the pace", () => {
         const engine = yield* engineOver(once, { retry_percent: 10, concurrency: 1 })
         const failed = yield* lived(Effect.flip(engine.run({ start: 1, end: length })))
         assert.match(failed.reason, /it is broken, and the search has used up its retries/)
-        return [...engine.asked.values()].reduce((sum, times) => sum + times - 1, 0)
+        return [...engine.requests.values()].reduce((sum, times) => sum + times - 1, 0)
       })
       // A granted retry may still be waiting for its delay when the search fails.
       const [few_spent, many_spent] = [yield* repeatsOf(100), yield* repeatsOf(400)]

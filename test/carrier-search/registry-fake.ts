@@ -37,7 +37,7 @@ export interface FakeRegistry {
   readonly url: string
   readonly counts: Counts
   /** Number of requests for each docket number. */
-  readonly asked: Map<number, number>
+  readonly requests: Map<number, number>
   readonly headers: Array<IncomingMessage["headers"]>
   /** Can be changed at any time. */
   plan: Plan
@@ -74,7 +74,7 @@ export const newCounts = (): Counts => ({
 /** Starts the registry on a free port. */
 export const startRegistry = async (plan: Plan) => {
   const counts = newCounts()
-  const fake: FakeRegistry = { url: "", counts, asked: new Map(), headers: [], plan }
+  const fake: FakeRegistry = { url: "", counts, requests: new Map(), headers: [], plan }
   const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
     void serve(fake, request, response)
   })
@@ -100,11 +100,11 @@ const path = /^\/qc\/services\/carriers\/docket-number\/(\d+)$/
 const headers_max = 1000
 
 const serve = async (fake: FakeRegistry, request: IncomingMessage, response: ServerResponse) => {
-  const { counts, asked, plan } = fake
+  const { counts, requests, plan } = fake
   const url = new URL(request.url ?? "", "http://registry")
   const mc = Number(path.exec(url.pathname)?.[1])
-  const nth = (asked.get(mc) ?? 0) + 1
-  asked.set(mc, nth)
+  const nth = (requests.get(mc) ?? 0) + 1
+  requests.set(mc, nth)
   if (fake.headers.length < headers_max) fake.headers.push(request.headers)
   counts.total += 1
   counts.in_flight += 1

@@ -20,7 +20,7 @@ const one: Docket = {
 }
 const dockets = (mc: number) => [{ ...one, mc, dot: 76 + mc }]
 
-const asked = <A, E>(
+const sendRequest = <A, E>(
   fake: FakeRegistry,
   body: Effect.Effect<A, E, Registry>,
   more: Partial<RegistryFmcsaOptions> = {},
@@ -57,7 +57,7 @@ describe("FMCSA", () => {
       Effect.gen(function* () {
         const instead = (mc: number) => (mc === 3 ? undefined : reply)
         const fake = yield* registryFake({ dockets, instead })
-        const { found, text } = yield* asked(fake, searched(few))
+        const { found, text } = yield* sendRequest(fake, searched(few))
         assert.strictEqual(found, 1)
         assert.match(text, /"mcNumber":3,/)
         assert.strictEqual(fake.counts.total, 5)
@@ -69,7 +69,7 @@ describe("FMCSA", () => {
     it.live(`is not asked again for ${name}`, () =>
       Effect.gen(function* () {
         const fake = yield* registryFake({ instead: () => reply })
-        const failed = yield* asked(fake, refused(many))
+        const failed = yield* sendRequest(fake, refused(many))
         assert.match(failed.reason, because)
         assert.deepEqual([failed.failed, failed.first <= 8], [1, true])
         // A circular redirect is followed twice.
@@ -83,11 +83,11 @@ describe("FMCSA", () => {
       Effect.gen(function* () {
         const instead = (mc: number) => (mc === 3 ? reply : undefined)
         const fake = yield* registryFake({ dockets, instead })
-        const failed = yield* asked(fake, refused(few), waitsFor(reply))
+        const failed = yield* sendRequest(fake, refused(few), waitsFor(reply))
         assert.match(failed.reason, because)
         assert.match(failed.reason, /, in 2 attempts$/)
         assert.deepEqual([failed.failed, failed.first], [1, 3])
-        assert.strictEqual(fake.asked.get(3), 2)
+        assert.strictEqual(fake.requests.get(3), 2)
         assert.isAtMost(fake.counts.total, 6)
       }),
     )
@@ -96,7 +96,7 @@ describe("FMCSA", () => {
       Effect.gen(function* () {
         const instead = (_: number, nth: number) => (nth === 1 ? reply : undefined)
         const fake = yield* registryFake({ dockets, instead })
-        const { found } = yield* asked(fake, searched(few), waitsFor(reply))
+        const { found } = yield* sendRequest(fake, searched(few), waitsFor(reply))
         assert.strictEqual(found, 5)
         assert.strictEqual(fake.counts.total, 10)
       }),
@@ -108,7 +108,7 @@ describe("FMCSA", () => {
       const { allowedToOperate, ...rest } = answers.carrierOf(one)
       const instead = () => answers.json(answers.item({ ...rest, allowToOperate: "Y" }))
       const fake = yield* registryFake({ instead })
-      const { text } = yield* asked(fake, searched({ start: 4, end: 4 }))
+      const { text } = yield* sendRequest(fake, searched({ start: 4, end: 4 }))
       assert.strictEqual(allowedToOperate, "Y")
       assert.match(text, /"mcNumber":4,"name":"ONE CARRIER LLC"/)
     }),
@@ -137,7 +137,7 @@ const keeping = () => {
       Effect.gen(function* () {
         const reply = answers.json([answers.item({ ...answers.carrierOf(one), ...more })])
         const fake = yield* registryFake({ instead: () => reply })
-        const { found } = yield* asked(fake, searched({ start: 4, end: 4 }))
+        const { found } = yield* sendRequest(fake, searched({ start: 4, end: 4 }))
         assert.strictEqual(found, is_kept ? 1 : 0)
       }),
     )
@@ -146,7 +146,7 @@ const keeping = () => {
   it.live("lists a carrier once that comes twice under a number", () =>
     Effect.gen(function* () {
       const fake = yield* registryFake({ dockets: () => [one, { ...one, dot: 5 }, one] })
-      assert.strictEqual((yield* asked(fake, searched({ start: 4, end: 4 }))).found, 2)
+      assert.strictEqual((yield* sendRequest(fake, searched({ start: 4, end: 4 }))).found, 2)
     }),
   )
 }
@@ -155,9 +155,9 @@ const conversing = () => {
   it.live("receives the user agent and the purpose, once for each number", () =>
     Effect.gen(function* () {
       const fake = yield* registryFake({ dockets, key: fake_key })
-      yield* asked(fake, searched({ start: 1, end: 100 }))
+      yield* sendRequest(fake, searched({ start: 1, end: 100 }))
       assert.strictEqual(fake.counts.total, 100)
-      assert.deepEqual([...fake.asked.values()], Array(100).fill(1))
+      assert.deepEqual([...fake.requests.values()], Array(100).fill(1))
       const [{ accept, "user-agent": agent, authorization } = {}] = fake.headers
       assert.deepEqual([accept, agent], ["application/json", "almanac/1.2.3"])
       assert.isUndefined(authorization)
@@ -172,7 +172,7 @@ const conversing = () => {
         dockets,
         instead: (mc) => (mc === 9 ? undefined : { status: 301, body: "", headers: { location } }),
       }
-      assert.strictEqual((yield* asked(fake, searched({ start: 4, end: 4 }))).found, 1)
+      assert.strictEqual((yield* sendRequest(fake, searched({ start: 4, end: 4 }))).found, 1)
     }),
   )
 
@@ -180,8 +180,8 @@ const conversing = () => {
     Effect.gen(function* () {
       const instead = () => ({ ...answers.json([]), manner: "drip" as const })
       const fake = yield* registryFake({ instead })
-      assert.strictEqual((yield* asked(fake, searched(few))).found, 0)
-      const failed = yield* asked(fake, refused(few), hasty)
+      assert.strictEqual((yield* sendRequest(fake, searched(few))).found, 0)
+      const failed = yield* sendRequest(fake, refused(few), hasty)
       assert.match(failed.reason, /^timeout, no response from FMCSA within 0.5 s/)
     }),
   )
@@ -190,10 +190,10 @@ const conversing = () => {
     Effect.gen(function* () {
       const fake = yield* registryFake({})
       const nowhere = { url: "http://127.0.0.1:9/qc/services", tries: 2 }
-      const failed = yield* asked(fake, refused(few), nowhere)
+      const failed = yield* sendRequest(fake, refused(few), nowhere)
       assert.match(failed.reason, /connection was refused, in 2 attempts/)
       const unknown = { url: "http://registry.invalid/qc/services", tries: 1 }
-      assert.match((yield* asked(fake, refused(few), unknown)).reason, /cannot be resolved/)
+      assert.match((yield* sendRequest(fake, refused(few), unknown)).reason, /cannot be resolved/)
     }),
   )
 
@@ -202,7 +202,7 @@ const conversing = () => {
       const hang = { status: 200, body: "", manner: "hang" as const }
       const fake = yield* registryFake({ instead: () => hang })
       const search = refused({ start: 1, end: 50 })
-      yield* Effect.ignore(Effect.timeout(asked(fake, search), 100))
+      yield* Effect.ignore(Effect.timeout(sendRequest(fake, search), 100))
       yield* Effect.repeat(Effect.sleep(5), { until: () => fake.counts.in_flight === 0, times: 20 })
       assert.deepEqual([fake.counts.in_flight, fake.counts.aborted, fake.counts.total], [0, 8, 8])
     }),

@@ -15,7 +15,7 @@ describe("a search", () => {
     publications,
     types,
     event: (placed) => CarrierSearchCompleted.make(placed),
-    told: {
+    published: {
       type: "carrier_search_completed",
       subject: "1-100",
       data: {

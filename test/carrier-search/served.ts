@@ -65,7 +65,7 @@ const source: Source = {
 
 /** Number of searches started in the registry, and of those still running. */
 interface Counts {
-  asked: number
+  requests: number
   running: number
 }
 
@@ -92,7 +92,7 @@ const registryOf = (script: Script, counts: Counts): Registry["Service"] => {
   return {
     source: Effect.succeed(source),
     search: (range, format) => {
-      counts.asked++
+      counts.requests++
       counts.running++
       return Stream.unfold({ done: 0, found: 0 }, ({ done, found }) =>
         Effect.gen(function* () {
@@ -127,7 +127,7 @@ export const startSearch = async (
 ): Promise<Searched> => {
   const folder = mkdtempSync(join(tmpdir(), "almanac-search-"))
   const script = { ...plain }
-  const counts = { asked: 0, running: 0 }
+  const counts = { requests: 0, running: 0 }
   const registry = registryOf(script, counts)
   const spool = await Effect.runPromise(spoolMemory<SearchFact>())
   const registries = Registries.of({

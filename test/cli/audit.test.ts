@@ -211,7 +211,7 @@ const written = Effect.gen(function* () {
 })
 
 /** Checks the output of each command for the story, with or without a running server. */
-const asked = Effect.fnUntraced(function* (folder: string) {
+const requests = Effect.fnUntraced(function* (folder: string) {
   const verb = (...args: ReadonlyArray<string>) =>
     almanac("--set", `data.dir=${folder}`, "audit", ...args)
 
@@ -226,8 +226,8 @@ const asked = Effect.fnUntraced(function* (folder: string) {
   assert.match(misspelt.err.join("\n"), /^--type: .* did you mean LeaderElected\?$/)
 
   const then = yield* verb("state", "system.election.publisher", "--at", hour(3))
-  const shown = JSON.parse(then.out.join("\n"))
-  assert.deepEqual([shown.position, shown.state.context], [3, { holder: "two" }])
+  const description = JSON.parse(then.out.join("\n"))
+  assert.deepEqual([description.position, description.state.context], [3, { holder: "two" }])
   const now = yield* verb("state", "system.election.publisher")
   assert.equal(JSON.parse(now.out.join("\n")).position, 4)
   const early = yield* verb("state", "system.election.publisher", "--position", "0")
@@ -263,7 +263,7 @@ const asked = Effect.fnUntraced(function* (folder: string) {
 
 describeWithServer("the audit commands", () => {
   it.live("work where nothing runs, with a server of their own", () =>
-    Effect.scoped(Effect.flatMap(written, ({ folder }) => asked(folder))),
+    Effect.scoped(Effect.flatMap(written, ({ folder }) => requests(folder))),
   )
 
   it.live("work with a running instance", () =>
@@ -295,7 +295,7 @@ describeWithServer("the audit commands", () => {
           pid: process.pid,
           started_at: hour(0),
         })
-        yield* asked(folder)
+        yield* requests(folder)
       })
       yield* Effect.scoped(Effect.provide(body, running, { local: true }))
     }).pipe(Effect.scoped),
@@ -322,7 +322,7 @@ const sealing = Effect.gen(function* () {
 })
 
 /** The commands in the guide; `test/docs/guide-audit.test.ts` covers its shell commands. */
-const shown = readFileSync(new URL("../../docs/guide-audit.md", import.meta.url), "utf8")
+const examples = readFileSync(new URL("../../docs/guide-audit.md", import.meta.url), "utf8")
   .split("\n")
   .filter((line) => /^\.\/almanac (audit|rebuild|log) (?!follow|.*"\$)/.test(line))
   .map((line) => line.split(" ").slice(1))
@@ -341,9 +341,9 @@ describeWithServer("the guide to the audit", () => {
       })
       const app = Layer.provideMerge(host, exclusive(given({ data: { dir: folder } })))
       yield* Effect.provide(Effect.andThen(join, sealing), app, { local: true })
-      assert.isAbove(shown.length, 20)
+      assert.isAbove(examples.length, 20)
       // This log is shorter than the one that the guide describes.
-      for (const command of shown) {
+      for (const command of examples) {
         const words = command.map((word) =>
           word.replace(/^.*\.ndjson/, `${folder}/$&`).replace(/^(500|5)$/, "2"),
         )

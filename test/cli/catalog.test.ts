@@ -46,14 +46,14 @@ describe("catalog register", () => {
   it.effect("makes the service and its endpoint of the interface and region of the settings", () =>
     Effect.gen(function* () {
       const cloud = yield* fake
-      const { answers, asked } = cloud
+      const { answers, requests } = cloud
       answers["GET /v3/services"] = () => ({ status: 200, body: { services: [] } })
       answers["POST /v3/services"] = () => ({ status: 201, body: { service: { id: "s1" } } })
       answers["GET /v3/endpoints"] = () => ({ status: 200, body: { endpoints: [] } })
       answers["POST /v3/endpoints"] = () => ({ status: 201 })
-      const said = yield* registered(yield* settingsOf(cloud), `${url}/`)
-      expect(said).toBe(`share-protection internal ${url} created`)
-      const bodies = asked
+      const result = yield* registered(yield* settingsOf(cloud), `${url}/`)
+      expect(result).toBe(`share-protection internal ${url} created`)
+      const bodies = requests
         .filter(({ method, path }) => method === "POST" && path !== "/v3/auth/tokens")
         .map(({ body }) => JSON.parse(body))
       expect(bodies).toEqual([
@@ -86,7 +86,7 @@ describe("catalog register", () => {
       for (const wrong of ["ftp://a", "backup.example.org", "https://u:p@a/", `${url}?a=b`]) {
         expect(yield* registered(settings, wrong)).toContain("--url must be")
       }
-      expect(cloud.asked).toEqual([])
+      expect(cloud.requests).toEqual([])
     }),
   )
 })

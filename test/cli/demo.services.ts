@@ -15,11 +15,11 @@ import {
   cleanUp,
   isRunning,
   newFolder,
+  outputOf,
   program,
   runVerb,
   startScript,
   startServer,
-  told,
   until,
 } from "../world/server/server.ts"
 
@@ -36,7 +36,7 @@ const folderOf = (pid: number) => readFileSync(`/proc/${pid}/cwd/ceph.conf`, "ut
 
 const start = async (args: ReadonlyArray<string>, data_dir = newFolder()) => {
   const one = startScript(data_dir, [program, "demo", "s3", ...args])
-  await one.said(/^bucket=\S+$/m, up_ms_max)
+  await one.waitFor(/^bucket=\S+$/m, up_ms_max)
   const pairs = one.printed.stdout
     .trim()
     .split("\n")
@@ -64,7 +64,7 @@ describeWithRadosgw("almanac demo s3", () => {
     const [, folder = ""] = /^mon data = (.*)\/mon$/m.exec(folderOf(children[0] ?? 0)) ?? []
     assert.isTrue(existsSync(join(folder, "keyring")), folder)
     one.child.kill("SIGINT")
-    assert.deepEqual(await one.ended, { code: 0, signal: null }, told(one))
+    assert.deepEqual(await one.ended, { code: 0, signal: null }, outputOf(one))
     assert.deepEqual(children.filter(isRunning), [])
     assert.isFalse(existsSync(folder))
     // The suggested commands go to standard error and contain no key.

@@ -48,8 +48,8 @@ const silent = Effect.runSync(Effect.provide(Stdio.Stdio, Stdio.layerTest({})))
 const bytes = (text: string) => new TextEncoder().encode(text)
 
 /** The single output line of a command. */
-const line = Effect.fnUntraced(function* (...said: Parameters<typeof verb>) {
-  const { value, out } = yield* verb(...said)
+const line = Effect.fnUntraced(function* (...args: Parameters<typeof verb>) {
+  const { value, out } = yield* verb(...args)
   assert.isTrue(Result.isSuccess(value), JSON.stringify(value))
   expect(out.length).toBe(1)
   const [only = ""] = out
@@ -58,8 +58,8 @@ const line = Effect.fnUntraced(function* (...said: Parameters<typeof verb>) {
 })
 
 /** The error message of a failed command. */
-const failure = Effect.fnUntraced(function* (...said: Parameters<typeof verb>) {
-  const { value, out } = yield* verb(...said)
+const failure = Effect.fnUntraced(function* (...args: Parameters<typeof verb>) {
+  const { value, out } = yield* verb(...args)
   expect(out).toEqual([])
   return Result.isFailure(value) ? String(value.failure) : assert.fail("it succeeded")
 })
@@ -72,7 +72,7 @@ const identityOf = Effect.fnUntraced(function* (folder: string) {
 })
 
 /** Runs the commands, with or without a running server. */
-const asked = Effect.fnUntraced(function* (folder: string) {
+const sendRequest = Effect.fnUntraced(function* (folder: string) {
   const put = ["secret", "put", "--project", project_id]
   const href = yield* line(folder, put, [bytes("wJalr"), bytes("XUtnFEMI\r\n")])
   const named = yield* line(folder, [...put, "--name", "s3"], [bytes("two\nlines\n\n")])
@@ -88,8 +88,8 @@ const asked = Effect.fnUntraced(function* (folder: string) {
   const again = yield* verb(folder, ["trust", "revoke", gone])
   expect(failing(again.value)).toEqual([1, `Trust ${gone} does not exist.`])
   for (const input of ["", "\n", "k".repeat(20_001)]) {
-    const said = yield* failure(folder, put, [bytes(input)])
-    assert.notInclude(said, "kkk")
+    const message = yield* failure(folder, put, [bytes(input)])
+    assert.notInclude(message, "kkk")
   }
   assert.include(yield* failure(folder, put, [new Uint8Array([0xff])]), "not UTF-8 text")
   return { href, named, long, trust_id, short, gone }
@@ -98,7 +98,7 @@ const asked = Effect.fnUntraced(function* (folder: string) {
 /** Asserts that the service can use what the commands created. */
 const used = Effect.fnUntraced(function* (
   services: Context.Context<Trusts | Vault>,
-  { href, named, long, trust_id, short, gone }: Effect.Success<ReturnType<typeof asked>>,
+  { href, named, long, trust_id, short, gone }: Effect.Success<ReturnType<typeof sendRequest>>,
 ) {
   const trusts = Context.get(services, Trusts)
   const vault = Context.get(services, Vault)
@@ -148,7 +148,7 @@ describe("the commands secret and trust", () => {
   it.live("work while no server runs, and release the folder", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
-      const made = yield* asked(folder)
+      const made = yield* sendRequest(folder)
       yield* used(yield* identityOf(folder), made)
       expect(readdirSync(folder).toSorted()).toEqual(["identity", "nats", "run", "vault"])
     }).pipe(Effect.scoped),
@@ -158,7 +158,7 @@ describe("the commands secret and trust", () => {
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const { services, served } = yield* serve(folder)
-      yield* used(services, yield* asked(folder))
+      yield* used(services, yield* sendRequest(folder))
       assert.notInclude(served.logged.join("\n"), "wJalr")
     }).pipe(Effect.scoped),
   )

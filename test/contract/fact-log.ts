@@ -54,7 +54,7 @@ export interface Kind<F extends Fact, Command, Event extends Placed, State> {
     >
   >
   /** The only published type: its subject for fact 1, and its data in addition to node_id. */
-  readonly told: {
+  readonly published: {
     readonly type: string
     readonly subject: string
     readonly data: Readonly<Record<string, unknown>>
@@ -157,7 +157,7 @@ const published = <F extends Fact, Command, Event extends Placed, State>({
   event,
   publications,
   types,
-  told,
+  published,
 }: Kind<F, Command, Event, State>) => {
   it("is published once, as who asked, when it was asked, with what its type promises", () => {
     const events = [event({ epoch, after: 0, cursor: 1, ...fact(1) })]
@@ -186,19 +186,19 @@ const published = <F extends Fact, Command, Event extends Placed, State>({
       id: "7.0",
       source: `/almanac/${service}/${kind}`,
       time: at,
-      type: told.type,
-      subject: told.subject,
+      type: published.type,
+      subject: published.subject,
       datacontenttype: "application/json",
       position: 7,
       actor,
       requestid: request_id,
       correlationid: correlation_id,
-      data: { node_id: "node-1", ...told.data },
+      data: { node_id: "node-1", ...published.data },
     })
-    const type = types[told.type]
+    const type = types[published.type]
     assert(type !== undefined)
     Schema.decodeUnknownSync(type.data, strict)(cloud.data)
-    assert.deepEqual([Object.keys(types), type.aggregate], [[told.type], kind])
+    assert.deepEqual([Object.keys(types), type.aggregate], [[published.type], kind])
   })
 }
 
@@ -210,7 +210,7 @@ const recorded = <
 >({
   kind,
   fact,
-  told,
+  published,
 }: Kind<F, Command, Event, State>) => {
   const around = Layer.unwrap(
     Effect.map(temporaryFolder, (folder) =>
@@ -233,20 +233,20 @@ const recorded = <
       const [service = "", aggregate = ""] = kind.to.name.split(".")
       const page = { order: "asc", limit: 10 } as const
       const { events } = yield* listEvents(model.reader, { service, aggregate }, page)
-      const shown = events.map(({ id, subject, at, actor, request_id, correlation_id }) => {
+      const fields = events.map(({ id, subject, at, actor, request_id, correlation_id }) => {
         return { id, subject, at, actor, request_id, correlation_id }
       })
       const { at, actor, request_id, correlation_id } = fact(1)
-      assert.deepEqual(shown[0], {
+      assert.deepEqual(fields[0], {
         id: "node-1",
-        subject: told.subject,
+        subject: published.subject,
         at,
         actor,
         request_id,
         correlation_id,
       })
-      assert.deepEqual([shown[1]?.at, shown[1]?.actor], [fact(2).at, actor])
-      assert.deepEqual([shown[1]?.request_id, shown[1]?.correlation_id], [undefined, undefined])
+      assert.deepEqual([fields[1]?.at, fields[1]?.actor], [fact(2).at, actor])
+      assert.deepEqual([fields[1]?.request_id, fields[1]?.correlation_id], [undefined, undefined])
       assert.lengthOf(events, 2)
     }).pipe(Effect.scoped, Effect.provide(around)),
   )

@@ -27,7 +27,7 @@ export interface FeedsPlace {
 
 type Test = (name: string, body: (place: FeedsPlace) => Made<void>) => void
 
-export const told = (
+export const valuesOf = (
   answer: FetchedValues | Unchanged,
 ): ReadonlyArray<readonly [string, number]> =>
   answer === "unchanged"
@@ -65,7 +65,7 @@ const valuesContract = (test: Test) => {
         ["2023-12-27", "null"] as const,
         ["2023-12-26", "NA"],
       ])
-      assert.deepEqual(told(yield* fetch(place.metric)), [
+      assert.deepEqual(valuesOf(yield* fetch(place.metric)), [
         ["2023-12-28", 0.03] as const,
         ["2024-01-02", -2] as const,
         ["2024-01-04", 1.5],
@@ -80,12 +80,12 @@ const valuesContract = (test: Test) => {
         ["2024-01-03", "2"] as const,
         ["2024-01-04", "3"],
       ])
-      const later = told(yield* fetch(place.metric, dayOf("2024-01-03")))
+      const later = valuesOf(yield* fetch(place.metric, dayOf("2024-01-03")))
       assert.deepEqual(
         later.map(([date]) => date),
         ["2024-01-03", "2024-01-04"],
       )
-      assert.deepEqual(told(yield* fetch(place.metric, dayOf("2024-01-05"))), [])
+      assert.deepEqual(valuesOf(yield* fetch(place.metric, dayOf("2024-01-05"))), [])
     }))
 
   test("counts a date once that comes twice, and refuses two values for it", (place) =>
@@ -93,7 +93,7 @@ const valuesContract = (test: Test) => {
       const { fetch } = yield* Feeds
       const row = ["2024-01-02", "1.50"] as const
       yield* place.publish([row, ["2024-01-02", "1.5"]])
-      assert.deepEqual(told(yield* fetch(place.metric)), [["2024-01-02", 1.5]])
+      assert.deepEqual(valuesOf(yield* fetch(place.metric)), [["2024-01-02", 1.5]])
       yield* place.publish([row, ["2024-01-02", "1.6"]])
       yield* refused(fetch(place.metric), /two values for 2024-01-02/)
     }))
@@ -105,7 +105,7 @@ const valuesContract = (test: Test) => {
       const first = yield* fetch(place.metric)
       if (first !== "unchanged") yield* first.acknowledge
       yield* reset(place.metric)
-      assert.deepEqual(told(yield* fetch(place.metric)), [["2024-01-02", 1]])
+      assert.deepEqual(valuesOf(yield* fetch(place.metric)), [["2024-01-02", 1]])
     }))
 }
 

@@ -111,12 +111,12 @@ export const publishedEventsContract = <E>(make: () => Layer.Layer<PublishedEven
     Effect.gen(function* () {
       const events = yield* PublishedEvents
       const stretch = (n: number) => numbers(n, n + 4).map((at) => published(at))
-      const told = yield* Effect.forEach(
+      const reported = yield* Effect.forEach(
         [100, 200, 300],
         (n) => Effect.result(events.append(stretch(n), 0)),
         { concurrency: "unbounded" },
       )
-      assert.lengthOf(told.filter(Result.isSuccess), 1)
+      assert.lengthOf(reported.filter(Result.isSuccess), 1)
       assert.equal((yield* events.last)?.sequence, 5)
       const kept = yield* Effect.forEach(numbers(1, 5), events.at)
       const [first = 0, ...others] = kept.map((one) => one?.event.position ?? 0)

@@ -16,9 +16,9 @@ import { connect } from "../world/server/client.ts"
 import {
   cleanUp,
   newFolder,
+  outputOf,
   type Server,
   startServer,
-  told,
   until,
 } from "../world/server/server.ts"
 import { compose } from "./files.ts"
@@ -98,14 +98,14 @@ describeWithServer("the processes of the compose file", () => {
 
   it("are all ready, by the answer that probes and the proxy ask for", async () => {
     for (const name of servers.keys()) {
-      const asked = client(name)
+      const response = client(name)
       for (const path of ["/livez", "/readyz"]) {
         await until(`${name} ${path}`, settle_ms_max, async () => {
-          const { status } = await asked.ask("GET", path)
+          const { status } = await response.ask("GET", path)
           return status === 200
         })
       }
-      asked.close()
+      response.close()
     }
   })
 
@@ -127,10 +127,10 @@ describeWithServer("the processes of the compose file", () => {
 
   it("show Prometheus the leader, and never two of them", async () => {
     const text = async (name: string) => {
-      const asked = client(name)
-      const { status, body } = await asked.ask("GET", "/metrics")
-      asked.close()
-      assert.equal(status, 200, `${name}\n${told(servers.get(name) ?? assert.fail(name))}`)
+      const response = client(name)
+      const { status, body } = await response.ask("GET", "/metrics")
+      response.close()
+      assert.equal(status, 200, `${name}\n${outputOf(servers.get(name) ?? assert.fail(name))}`)
       return body.toString()
     }
     const lease = 'almanac_lease_held{lease="share-protection-conductor"} 1'

@@ -21,8 +21,8 @@ describe.skipIf(!has_systemd)("the systemd units", () => {
     it(`${unit} is understood, but for the program that is not installed here`, () => {
       const paths = [path, ...(unit.includes("backup") ? [path.replace("service", "timer")] : [])]
       const { stderr } = spawnSync("systemd-analyze", ["verify", ...paths], { encoding: "utf8" })
-      const said = stderr.split("\n").filter((line) => line !== "")
-      expect(said.filter((line) => !line.includes("/opt/almanac/almanac"))).toEqual([])
+      const output = stderr.split("\n").filter((line) => line !== "")
+      expect(output.filter((line) => !line.includes("/opt/almanac/almanac"))).toEqual([])
     })
 
     it(`${unit} exposes little`, () => {
@@ -42,8 +42,8 @@ describe.skipIf(!has_systemd)("the systemd units", () => {
     writeFileSync(unit, textOf("systemd/almanac@.service"))
     writeFileSync(join(`${unit}.d`, "mounts.conf"), textOf("systemd/mounts.conf"))
     const { stderr } = spawnSync("systemd-analyze", ["verify", unit], { encoding: "utf8" })
-    const said = stderr.split("\n").filter((line) => line !== "")
-    expect(said.filter((line) => !line.includes("/opt/almanac/almanac"))).toEqual([])
+    const output = stderr.split("\n").filter((line) => line !== "")
+    expect(output.filter((line) => !line.includes("/opt/almanac/almanac"))).toEqual([])
     assert.include(textOf("systemd/mounts.conf"), "User=root")
     assert.notInclude(textOf("systemd/almanac@.service"), "User=root")
     return cleanUp()

@@ -6,7 +6,7 @@ import { Ajv } from "ajv"
 import { assert, describe, expect, it } from "vitest"
 import { asyncApiOf } from "#gateway/system/asyncapi.ts"
 import { published_types } from "#server/published.ts"
-import { told } from "../world/system/events-served.ts"
+import { publishedEvent } from "../world/system/events-served.ts"
 import { services } from "./events-page.ts"
 
 const document = asyncApiOf(published_types)
@@ -57,7 +57,7 @@ describe("/asyncapi.json", () => {
     const ajv = new Ajv(lax)
     const isValid = ajv.compile(components.messages["system.webhook_paused"]?.payload ?? false)
     const of = { service: "system", aggregate: "webhook", type: "webhook_paused" }
-    const { event } = told(1, { ...of, data: { webhook_id: "w" } })
+    const { event } = publishedEvent(1, { ...of, data: { webhook_id: "w" } })
     assert.isTrue(isValid(event))
     assert.isFalse(isValid({ ...event, data: {} }))
     assert.isFalse(isValid({ ...event, type: "webhook_enabled" }))

@@ -21,13 +21,13 @@ describeWithServer("docs/guide-audit.md", () => {
       const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
       assert.lengthOf(commands, 2)
       const env = { ALMANAC_DATA_DIR: data_dir }
-      const { code, said } = await walk(newFolder(), commands, env)
-      assert.equal(code, 0, said)
+      const { code, output } = await walk(newFolder(), commands, env)
+      assert.equal(code, 0, output)
       // At the time, at the position, and now.
-      assert.lengthOf(said.match(/"ring_version": 1,/g) ?? [], 3, said)
+      assert.lengthOf(output.match(/"ring_version": 1,/g) ?? [], 3, output)
       // In the whole log, alone, and from that time on.
-      const replayed = said.match(/"stream":"blob-storage\.cluster\.almanac"/g)
-      assert.lengthOf(replayed ?? [], 3, said)
+      const replayed = output.match(/"stream":"blob-storage\.cluster\.almanac"/g)
+      assert.lengthOf(replayed ?? [], 3, output)
       assert.equal((await server.stop()).code, 0)
     },
     walk_ms_max,

@@ -22,16 +22,16 @@ describeWithServer("docs/guide-backup-state.md", () => {
       const data = join(folder, "data")
       const first = await startServer(data, environment)
       const before = await walk(folder, [back_up, check], environment)
-      assert.equal(before.code, 0, before.said)
-      assert.match(before.said, /backed up to backup: position \d+ of generation 1/)
-      assert.match(before.said, /whole: position \d+/)
+      assert.equal(before.code, 0, before.output)
+      assert.match(before.output, /backed up to backup: position \d+ of generation 1/)
+      assert.match(before.output, /whole: position \d+/)
       await first.stop()
       const after = await walk(folder, [restore, look], environment)
-      assert.equal(after.code, 0, after.said)
-      assert.match(after.said, /restored to .*: position \d+; start it with almanac serve/)
+      assert.equal(after.code, 0, after.output)
+      assert.match(after.output, /restored to .*: position \d+; start it with almanac serve/)
       // test/process/state/state.services.ts covers the services that run on the restored state.
-      assert.match(after.said, /^ok +log +ALMANAC_LOG, generation 1$/m)
-      assert.notMatch(after.said, /^fail/m)
+      assert.match(after.output, /^ok +log +ALMANAC_LOG, generation 1$/m)
+      assert.notMatch(after.output, /^fail/m)
     },
     test_ms_max,
   )

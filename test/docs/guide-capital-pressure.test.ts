@@ -22,12 +22,12 @@ describeWithServer("docs/guide-capital-pressure.md", () => {
       const data_dir = newFolder()
       const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
       const env = { API: server.url, ALMANAC_DATA_DIR: data_dir }
-      const { code, said } = await walk(newFolder(), commands, env)
-      assert.equal(code, 0, said)
-      assert.match(said, /^composite: \d{4} days from .*, \d{4} changed$/m)
-      assert.match(said, /^This is generated data/m)
-      assert.match(said, /z_label: '/)
-      assert.match(said, /^nfci +2 +0 +2026-11-13$/m)
+      const { code, output } = await walk(newFolder(), commands, env)
+      assert.equal(code, 0, output)
+      assert.match(output, /^composite: \d{4} days from .*, \d{4} changed$/m)
+      assert.match(output, /^This is generated data/m)
+      assert.match(output, /z_label: '/)
+      assert.match(output, /^nfci +2 +0 +2026-11-13$/m)
       const answer = await fetch(`${server.url}/api/sources`)
       // The test asserts the values of all fields that it uses.
       const { rows } = (await answer.json()) as { rows: Array<{ status: string; demo: boolean }> }

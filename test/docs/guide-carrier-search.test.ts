@@ -21,14 +21,14 @@ describeWithServer("docs/guide-carrier-search.md", () => {
       const data_dir = newFolder()
       const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
       const env = { API: server.url, ALMANAC_DATA_DIR: data_dir, FMCSA_WEB_KEY: "" }
-      const { code, said } = await walk(newFolder(), commands, env)
-      assert.equal(code, 0, said)
-      assert.match(said, /^\{"error":"no carrier registry is set up: .*carriers import/m)
-      assert.match(said, /^\{"carriers":\[\{"mcNumber":1000\d\d,"name":"DEMO /m)
-      assert.match(said, /^mcNumber,name,authorityStatus,operatingType\r?$/m)
-      assert.match(said, /^\{"summary":\{"total":60000,"found":\d{5},.*"registry":"mirror"\}\}$/m)
-      assert.match(said, /^100001-160000$/m)
-      assert.match(said, /^100001-100100$/m)
+      const { code, output } = await walk(newFolder(), commands, env)
+      assert.equal(code, 0, output)
+      assert.match(output, /^\{"error":"no carrier registry is set up: .*carriers import/m)
+      assert.match(output, /^\{"carriers":\[\{"mcNumber":1000\d\d,"name":"DEMO /m)
+      assert.match(output, /^mcNumber,name,authorityStatus,operatingType\r?$/m)
+      assert.match(output, /^\{"summary":\{"total":60000,"found":\d{5},.*"registry":"mirror"\}\}$/m)
+      assert.match(output, /^100001-160000$/m)
+      assert.match(output, /^100001-100100$/m)
       await server.stop()
     },
     walk_ms_max,

@@ -48,19 +48,19 @@ describeWithRadosgw("docs/guide-client.md", () => {
       const [work, home] = [newFolder(), newFolder()]
       const server = await startServer(folder, settings)
       const s3 = startScript(folder, [join(root, program), "demo", "s3"])
-      await s3.said(/^bucket=\S+$/m, up_ms_max)
+      await s3.waitFor(/^bucket=\S+$/m, up_ms_max)
       writeFileSync(join(work, "demo.env"), s3.printed.stdout)
-      const { code, said } = await walk(work, commandsIn(guideText("guide-client.md")), {
+      const { code, output } = await walk(work, commandsIn(guideText("guide-client.md")), {
         ALMANAC_DATA_DIR: folder,
         HOME: home,
         XDG_CACHE_HOME: cache,
       })
-      assert.equal(code, 0, said)
-      assert.match(said, /^target_enroll available +100%/m)
-      assert.match(said, /^ID +STATUS +BYTES +FILES\n[0-9a-f-]{36} {2}available +\d+ +\d+$/m)
-      assert.match(said, /^new_share_id +[0-9a-f-]{36}$/m)
-      assert.match(said, /^available(,available)+$/m)
-      assert.match(said, /^model\.bin$/m)
+      assert.equal(code, 0, output)
+      assert.match(output, /^target_enroll available +100%/m)
+      assert.match(output, /^ID +STATUS +BYTES +FILES\n[0-9a-f-]{36} {2}available +\d+ +\d+$/m)
+      assert.match(output, /^new_share_id +[0-9a-f-]{36}$/m)
+      assert.match(output, /^available(,available)+$/m)
+      assert.match(output, /^model\.bin$/m)
 
       const { tenant } = server.credentials
       const share = shareFolder(server, tenant, tenant.share_id)

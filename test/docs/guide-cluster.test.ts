@@ -25,12 +25,12 @@ describeWithServer("docs/guide-cluster.md", () => {
     async () => {
       const cluster = await startCluster(6)
       try {
-        const { code, said } = await walk(newFolder(), commandsIn(guide), { DIR: cluster.dir })
-        assert.equal(code, 0, said)
-        assert.match(said, /"node_id":"node-3"/)
-        assert.match(said, /^\{"exists":true,/m)
-        assert.match(said, /^\{"deleted":true\}$/m)
-        assert.match(cluster.told(), /^node-6 ended by SIGKILL; the other nodes keep running$/m)
+        const { code, output } = await walk(newFolder(), commandsIn(guide), { DIR: cluster.dir })
+        assert.equal(code, 0, output)
+        assert.match(output, /"node_id":"node-3"/)
+        assert.match(output, /^\{"exists":true,/m)
+        assert.match(output, /^\{"deleted":true\}$/m)
+        assert.match(cluster.output(), /^node-6 ended by SIGKILL; the other nodes keep running$/m)
       } finally {
         await cluster.stop()
       }

@@ -74,8 +74,8 @@ const putAll = async ({ url, credentials }: Server, from: number, count: number)
   const client = connect(url, credentials.blob.token)
   const headers = { "content-type": "application/octet-stream" }
   const put = Array.from({ length: count }, async (_, i) => {
-    const asked = { headers, body: `event ${from + i}` }
-    const { status, body } = await client.ask("POST", "/v1/blobs/stream", asked)
+    const request = { headers, body: `event ${from + i}` }
+    const { status, body } = await client.ask("POST", "/v1/blobs/stream", request)
     assert.equal(status, 200)
     return Buffer.from(JSON.parse(body.toString()).id.id, "base64").toString("hex")
   })
@@ -108,9 +108,9 @@ describeWithServer("docs/guide-events.md", () => {
       const before = await startServer(data, calm)
       symlinkSync(join(root, "docs"), join(folder, "docs"))
       const env = { URL: before.url, PORT: String(await freePort()) }
-      const { code, said } = await walk(folder, commandsIn(guide), env)
-      assert.equal(code, 0, said)
-      assert.match(said, /"is_delivered":true,"status":204/)
+      const { code, output } = await walk(folder, commandsIn(guide), env)
+      assert.equal(code, 0, output)
+      assert.match(output, /"is_delivered":true,"status":204/)
       await promised(before)
 
       const receiver = await startReceiver()

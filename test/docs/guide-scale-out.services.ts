@@ -23,13 +23,13 @@ describeWithServer("docs/guide-scale-out.md, on three nats-servers", () => {
       const own = blocks.filter((block) => block.includes("nats-server") || block.includes("pids"))
       assert.equal(own.length, 2)
       const binary = findBinary("nats-server")?.path ?? ""
-      const { code, said } = await walk(folder, own, {
+      const { code, output } = await walk(folder, own, {
         PATH: [dirname(binary), process.env.PATH].join(delimiter),
         PORT: String(randomInt(port_min, port_max)),
       })
-      const told = [1, 2, 3].map((n) => readFileSync(join(folder, `nats-${n}.log`), "utf8"))
-      assert.equal(code, 0, `${said}\n${told.join("\n")}`)
-      assert.match(said, /whole/)
+      const contents = [1, 2, 3].map((n) => readFileSync(join(folder, `nats-${n}.log`), "utf8"))
+      assert.equal(code, 0, `${output}\n${contents.join("\n")}`)
+      assert.match(output, /whole/)
     },
     timeout_ms,
   )

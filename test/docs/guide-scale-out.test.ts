@@ -18,8 +18,8 @@ const processes = [...guide.matchAll(/^\.\/almanac (serve|migrate) --config alma
 describe("docs/guide-scale-out.md", () => {
   it("creates secrets and shared settings with which every process can start", async () => {
     const made = commandsIn(guide).filter((block) => block.includes("openssl"))
-    const { code, said } = await walk(folder, made, {})
-    assert.equal(code, 0, said)
+    const { code, output } = await walk(folder, made, {})
+    assert.equal(code, 0, output)
     const config = join(folder, "almanac.toml")
     const at = (path: string) => JSON.stringify(join(folder, path))
     const named = settings.replaceAll(/_file = "([^"]+)"/g, (_, path) => `_file = ${at(path)}`)

@@ -22,16 +22,20 @@ describeWithRadosgw("docs/guide-share-protection.md", () => {
       const work = newFolder()
       const server = await startServer(folder)
       const s3 = startScript(folder, [join(root, program), "demo", "s3"])
-      await s3.said(/^bucket=\S+$/m, up_ms_max)
+      await s3.waitFor(/^bucket=\S+$/m, up_ms_max)
       writeFileSync(join(work, "demo.env"), s3.printed.stdout)
-      const { code, said } = await walk(work, commandsIn(guideText("guide-share-protection.md")), {
-        API: server.url,
-        ALMANAC_DATA_DIR: folder,
-      })
-      assert.equal(code, 0, said)
-      for (const line of [/^available$/m, /^Restored to a new share$/m]) assert.match(said, line)
-      assert.match(said, /^Restored in place$/m)
-      assert.match(said, /"deleted":1|deleted: 1/)
+      const { code, output } = await walk(
+        work,
+        commandsIn(guideText("guide-share-protection.md")),
+        {
+          API: server.url,
+          ALMANAC_DATA_DIR: folder,
+        },
+      )
+      assert.equal(code, 0, output)
+      for (const line of [/^available$/m, /^Restored to a new share$/m]) assert.match(output, line)
+      assert.match(output, /^Restored in place$/m)
+      assert.match(output, /"deleted":1|deleted: 1/)
       s3.child.kill("SIGINT")
       await s3.ended
       await server.stop()

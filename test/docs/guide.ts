@@ -26,12 +26,12 @@ export const walk = async (
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   })
-  let said = ""
+  let output = ""
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (part: string) => {
-      said += part
+      output += part
     })
   }
   const [code] = await once(child, "close")
-  return { code, said }
+  return { code, output }
 }

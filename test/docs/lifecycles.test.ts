@@ -26,9 +26,15 @@ describe(page, () => {
 
   for (const [id, machine] of machines) {
     it(`has a sentence for each state of ${id}, and for no other`, () => {
-      const told = chart_descriptions[id]?.states ?? {}
-      assert.deepEqual(Object.keys(told).toSorted(), nodesOf(machine.root).map(pathOf).toSorted())
-      for (const text of [chart_descriptions[id]?.description ?? "", ...Object.values(told)]) {
+      const documented = chart_descriptions[id]?.states ?? {}
+      assert.deepEqual(
+        Object.keys(documented).toSorted(),
+        nodesOf(machine.root).map(pathOf).toSorted(),
+      )
+      for (const text of [
+        chart_descriptions[id]?.description ?? "",
+        ...Object.values(documented),
+      ]) {
         assert.match(text, /^[A-Z].*\.$/)
       }
     })

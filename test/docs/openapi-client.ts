@@ -41,10 +41,10 @@ export const clientOf =
   async <M extends Method, Path extends keyof Paths & string>(
     method: M,
     path: Path,
-    asked: Asked<Operation<Paths, Path, M>>,
+    input: Asked<Operation<Paths, Path, M>>,
   ): Promise<Answer<Operation<Paths, Path, M>>> => {
     // The types above consist of these parts, each present if the operation has it.
-    const { path: names = {}, query = {}, body } = asked as Parts
+    const { path: names = {}, query = {}, body } = input as Parts
     const filled = path.replaceAll(/\{(\w+)\}/g, (_, name) => encodeURIComponent(names[name] ?? ""))
     const response = await fetch(new URL(`${filled}?${new URLSearchParams(query)}`, url), {
       method: method.toUpperCase(),

@@ -218,18 +218,18 @@ const documentOfShape = (shape: "A" | "B") => {
   it("passes the linter's recommended rules", async () => {
     const config = await createConfig({ extends: ["recommended"], rules })
     const found = await lintFromString({ source: text, config, absoluteRef: "openapi.json" })
-    const told = found.map(({ ruleId, message, location: [place] }) => ({
+    const problems = found.map(({ ruleId, message, location: [place] }) => ({
       rule: ruleId,
       message,
       pointer: place?.pointer,
     }))
     assert.deepEqual(
-      told.filter(({ rule, pointer }) => !isExempt(rule, pointer)),
+      problems.filter(({ rule, pointer }) => !isExempt(rule, pointer)),
       [],
     )
     // Remove exemptions that are no longer needed.
     const needed = Object.values(exempt).flat().length
-    assert.equal(told.length, needed)
+    assert.equal(problems.length, needed)
   })
 
   it("has every operation of document 2 §4 with its statuses", () => {
@@ -249,7 +249,7 @@ const documentOfShape = (shape: "A" | "B") => {
   })
 
   it("has every operation of document 3 §4 with its statuses", () => {
-    const told = Object.entries(document.paths)
+    const documented = Object.entries(document.paths)
       .filter(([path]) => /^\/(api|health|predict|v2)/.test(path))
       .flatMap(([path, operations]) =>
         Object.entries(operations).map(([method, { responses }]) =>
@@ -263,18 +263,18 @@ const documentOfShape = (shape: "A" | "B") => {
         const [method, path, ...statuses] = `${line} ${of_the_door}`.split(" ")
         return [method, path, ...statuses.toSorted()].join(" ")
       })
-    assert.deepEqual(told.toSorted(), wanted.toSorted())
+    assert.deepEqual(documented.toSorted(), wanted.toSorted())
   })
 
   it("says how carriers are searched: two integers, three forms, by anybody", () => {
     const { security, parameters, responses } = document.paths["/api/search"]?.get ?? {}
     assert.deepEqual(security, [])
     const schema = { type: "integer", minimum: 1, maximum: 99_999_999 }
-    const told = parameters?.map(({ name, in: place, required, schema }) => {
+    const documented = parameters?.map(({ name, in: place, required, schema }) => {
       return { name, place, required, schema }
     })
     assert.deepEqual(
-      told,
+      documented,
       ["start", "end"].map((name) => ({ name, place: "query", required: true, schema })),
     )
     const forms = ["application/json", "text/csv", "application/x-ndjson"]
@@ -288,9 +288,9 @@ const documentOfShape = (shape: "A" | "B") => {
     const { security, parameters, requestBody, responses } = document.paths["/predict"]?.post ?? {}
     assert.deepEqual(security, [])
     const query = parameters?.filter(({ in: place }) => place === "query")
-    const told = query?.map(({ name, in: place, required }) => ({ name, place, required }))
+    const documented = query?.map(({ name, in: place, required }) => ({ name, place, required }))
     assert.deepEqual(
-      told,
+      documented,
       ["top_k", "explain"].map((name) => ({ name, place: "query", required: false })),
     )
     assert.deepEqual(Object.keys(requestBody?.content ?? {}), ["multipart/form-data"])

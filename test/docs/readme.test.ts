@@ -32,9 +32,9 @@ describeWithServer("README.md with a server", () => {
     const here = commands.map((block) =>
       block.replaceAll("localhost:9797", new URL(server.url).host),
     )
-    const { code, said } = await walk(folder, here, {})
-    assert.equal(code, 0, said)
-    assert.match(said, /\{"id":\{"id":"([^"]+)"\},"size":5,.*\{"ids":\[\{"id":"\1"\}\]/s)
+    const { code, output } = await walk(folder, here, {})
+    assert.equal(code, 0, output)
+    assert.match(output, /\{"id":\{"id":"([^"]+)"\},"size":5,.*\{"ids":\[\{"id":"\1"\}\]/s)
     await server.stop()
   })
 })

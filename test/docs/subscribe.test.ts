@@ -47,8 +47,8 @@ const putAll = async ({ url, credentials }: Server, from: number, count: number)
   const client = connect(url, credentials.blob.token)
   const headers = { "content-type": "application/octet-stream" }
   const ids = Array.from({ length: count }, async (_, i) => {
-    const asked = { headers, body: `blob ${from + i}` }
-    const { status, body } = await client.ask("POST", "/v1/blobs/stream", asked)
+    const request = { headers, body: `blob ${from + i}` }
+    const { status, body } = await client.ask("POST", "/v1/blobs/stream", request)
     assert.equal(status, 200)
     return Buffer.from(JSON.parse(body.toString()).id.id, "base64").toString("hex")
   })

@@ -89,8 +89,8 @@ describe("an endpoint that names a rule", () => {
     ["nobody", [401, 401, 401, 401]],
   ])("is open to %s as the rule says, and closed where no rule is", async (token, expected) => {
     const paths = ["tenant", "owner", "either", "unwritten"].map((name) => `/v1/ruled/${name}`)
-    const asked = paths.map((path) => status(path, { "x-auth-token": token }))
-    expect(await Promise.all(asked)).toEqual(expected)
+    const headers = paths.map((path) => status(path, { "x-auth-token": token }))
+    expect(await Promise.all(headers)).toEqual(expected)
   })
 
   it("answers 403 in the envelope, with no challenge", async () => {
@@ -133,7 +133,7 @@ describe("a rule's credentials", () => {
     user_domain_id: "e",
   }
   const may = (rule: string, who: Caller = caller) =>
-    mayUse({ rule: "asked" }, who, () => rulesOf({ asked: rule }))
+    mayUse({ rule: "checked" }, who, () => rulesOf({ checked: rule }))
 
   it("are those that OpenStack's services have", () => {
     const held = [

@@ -21,7 +21,7 @@ const dial = async (served: Served, localAddress: string) => {
 }
 
 /** Returns the response on a connection, or an empty string if it is closed. */
-const asked = async (socket: Socket, path = "/v1/blobs", more = "") => {
+const sendRequest = async (socket: Socket, path = "/v1/blobs", more = "") => {
   let text = ""
   socket.on("data", (part: Buffer) => {
     text += part.toString()
@@ -50,26 +50,26 @@ describe("connections of one address", () => {
   })
 
   it("beyond its limit are 503, with the reason", async () => {
-    const text = await asked(await dial(served, one))
+    const text = await sendRequest(await dial(served, one))
     expect(text).toMatch(/^HTTP\/1\.1 503 [\s\S]*from this address/)
     expect(text).toMatch(/retry-after: 1/i)
     const expectant = "Expect: 100-continue\r\n"
-    const waiting = await asked(await dial(served, one), "/v1/blobs", expectant)
+    const waiting = await sendRequest(await dial(served, one), "/v1/blobs", expectant)
     expect(waiting).toMatch(/^HTTP\/1\.1 503 /)
   })
 
   it("leave room for others, and unlimited addresses have no limit", async () => {
-    expect(await asked(await dial(served, "127.0.0.3"))).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await sendRequest(await dial(served, "127.0.0.3"))).toMatch(/^HTTP\/1\.1 200 /)
     for (let n = 0; n < 2 * own_max; n++) await dial(served, "127.0.0.1")
-    expect(await asked(await dial(served, "127.0.0.1"))).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await sendRequest(await dial(served, "127.0.0.1"))).toMatch(/^HTTP\/1\.1 200 /)
   })
 
   it("are closed beyond some that get an answer, and have room again when others end", async () => {
     const more: Array<Socket> = []
     for (let n = 0; n < answered; n++) more.push(await dial(served, one))
-    expect(await asked(await dial(served, one))).toBe("")
+    expect(await sendRequest(await dial(served, one))).toBe("")
     for (const socket of [...more, ...opened.slice(0, own_max)]) socket.destroy()
-    const status = async () => (await asked(await dial(served, one))).slice(0, 12)
+    const status = async () => (await sendRequest(await dial(served, one))).slice(0, 12)
     await expect.poll(status, { timeout: 10_000 }).toBe("HTTP/1.1 200")
   })
 })

@@ -41,15 +41,19 @@ describe("TLS with client certificates", () => {
     new Promise<{ readonly status: number | undefined; readonly body: string }>(
       (resolve, reject) => {
         const url = `${served.url}/v1/blobs`
-        const asked = request(url, { ca: readFileSync(at("ours.pem")), ...options }, (answer) => {
-          const chunks: Array<Buffer> = []
-          answer.on("data", (chunk: Buffer) => chunks.push(chunk))
-          answer.on("end", () =>
-            resolve({ status: answer.statusCode, body: Buffer.concat(chunks).toString() }),
-          )
-        })
-        asked.on("error", reject)
-        asked.end()
+        const requests = request(
+          url,
+          { ca: readFileSync(at("ours.pem")), ...options },
+          (answer) => {
+            const chunks: Array<Buffer> = []
+            answer.on("data", (chunk: Buffer) => chunks.push(chunk))
+            answer.on("end", () =>
+              resolve({ status: answer.statusCode, body: Buffer.concat(chunks).toString() }),
+            )
+          },
+        )
+        requests.on("error", reject)
+        requests.end()
       },
     )
   const credentials = (name: string) => ({
@@ -131,7 +135,7 @@ describe("TLS with client certificates", () => {
     give("server")
     const tls = { cert: at("given.pem"), key: at("given.key") }
     const listening = await startHttp([], { settings: { tls } })
-    const shown = () =>
+    const read = () =>
       new Promise((resolve, reject) => {
         const options = { port: listening.port, rejectUnauthorized: false }
         const socket = connectTls(options, () => {
@@ -140,24 +144,24 @@ describe("TLS with client certificates", () => {
         })
         socket.on("error", reject)
       })
-    expect(await shown()).toBe("server")
+    expect(await read()).toBe("server")
     const { validTo } = new X509Certificate(readFileSync(tls.cert))
     expect(listening.certificateEnds()).toBe(Date.parse(validTo) / 1000)
 
     copyFileSync(at("client.pem"), tls.cert)
     await expect.poll(() => listening.logged.join(), { timeout: 10_000 }).toContain("still served")
-    expect(await shown()).toBe("server")
+    expect(await read()).toBe("server")
     give("client")
-    await expect.poll(shown, { timeout: 10_000 }).toBe("client")
+    await expect.poll(read, { timeout: 10_000 }).toBe("client")
     // OpenSSL accepts a certificate with a key of another type, but then the handshake fails.
     certificate({ folder, name: "rsa", key_options: ["-newkey", "rsa:2048"] })
     const failures = () => listening.logged.filter((line) => line.includes("still served")).length
     const before = failures()
     copyFileSync(at("rsa.pem"), tls.cert)
     await expect.poll(failures, { timeout: 10_000 }).toBeGreaterThan(before)
-    expect(await shown()).toBe("client")
+    expect(await read()).toBe("client")
     give("rsa")
-    await expect.poll(shown, { timeout: 10_000 }).toBe("rsa")
+    await expect.poll(read, { timeout: 10_000 }).toBe("rsa")
     writeFileSync(tls.key, "")
     await listening.stop()
   })

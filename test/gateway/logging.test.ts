@@ -44,9 +44,9 @@ describe("logs", () => {
     const effect = Effect.annotateLogs(Effect.logWarning(forged), { path: forged })
     const [line = ""] = await logged(true, effect)
     expect(line.slice(0, -1)).not.toContain("\n")
-    const [, said = ""] = line.split("\u001b[0m ").slice(1)
-    expect(said.slice(0, -1)).not.toMatch(/\p{Cc}/u)
-    expect(said).toContain("x\\x0d\\x0a12:00")
+    const [, output = ""] = line.split("\u001b[0m ").slice(1)
+    expect(output.slice(0, -1)).not.toMatch(/\p{Cc}/u)
+    expect(output).toContain("x\\x0d\\x0a12:00")
     const [json = ""] = await logged(false, effect)
     for (const control of ["\n", "\r", "\u001b", "\u0000"]) {
       expect(json.trimEnd()).not.toContain(control)
@@ -138,7 +138,7 @@ describe("traces", () => {
 
   it("are sent by share of their id, and in a trace that a caller began as that says", async () => {
     const { received, collector, otlp_url } = await collecting()
-    const told = async (sample_ratio: number) => {
+    const tracesAt = async (sample_ratio: number) => {
       received.length = 0
       const scope = Effect.runSync(Scope.make())
       const given = settingsWith({
@@ -161,7 +161,7 @@ describe("traces", () => {
       await Effect.runPromise(Scope.close(scope, Exit.void))
       return { roots, spans: received.join("") }
     }
-    const { roots, spans } = await told(0.25)
+    const { roots, spans } = await tracesAt(0.25)
     const of = (name: string) => spans.split(`"name":"${name}"`).length - 1
     const chosen = roots.filter((trace) => trace?.endsWith("-01"))
     // Six standard deviations: one run in 500 million exceeds them.
@@ -171,7 +171,7 @@ describe("traces", () => {
     }
     expect([of("root"), of("leaf")]).toEqual([chosen.length, chosen.length])
     expect([of("remote-00"), of("remote-01")]).toEqual([0, 1])
-    const nobody = await told(0)
+    const nobody = await tracesAt(0)
     expect(nobody.spans).not.toContain("root")
     expect(nobody.spans).toContain("remote-01")
     collector.close()

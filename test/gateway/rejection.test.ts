@@ -63,8 +63,8 @@ describe("a rejection", () => {
     [5, "ab\u20ac\u20ac", "ab\u20ac"],
     [4, "ab\u20ac", "ab"],
     [0, "ab", ""],
-  ])("is cut to error.max_detail_bytes = %i", async (max_detail_bytes, detail, shown) => {
-    expect((await rejected(detail, { max_detail_bytes })).detail).toBe(shown)
+  ])("is cut to error.max_detail_bytes = %i", async (max_detail_bytes, detail, expected) => {
+    expect((await rejected(detail, { max_detail_bytes })).detail).toBe(expected)
   })
 
   it("is held to the same settings when the door itself refuses", async () => {

@@ -138,8 +138,8 @@ describe("health", () => {
     ["the volume is read-only", 503, "blob-storage the volume is read-only\n"],
     ["never", 503, "blob-storage does not answer\n"],
     ["breaks", 503, "blob-storage cannot say whether it is ready\n"],
-  ])("/readyz of a service that says %s is %i", async (said, status, text) => {
-    ready = said
+  ])("/readyz of a service that says %s is %i", async (reported, status, text) => {
+    ready = reported
     const answer = await served.fetch("/readyz")
     expect([answer.status, await answer.text()]).toEqual([status, text])
   })

@@ -9,7 +9,7 @@ import { ticket_chars_max, ticket_ms, ticketsWith } from "#gateway/ticket/ticket
 const key = randomBytes(32)
 const per_caller = 3
 const ours = () => ticketsWith(sealWith(key), per_caller)
-const shown = { token: () => "hunter2hunter2" }
+const grant = { token: () => "hunter2hunter2" }
 
 describe("a ticket", () => {
   it.effect("carries the caller's credentials, and shows nothing of them", () =>
@@ -17,7 +17,7 @@ describe("a ticket", () => {
       const tickets = ours()
       const certificate = { subjects: ["CN=a", "DNS:b"] }
       for (const [one, token] of [
-        [shown, "hunter2hunter2"],
+        [grant, "hunter2hunter2"],
         [{ certificate }, undefined],
         [{}, undefined],
       ] as const) {
@@ -35,9 +35,9 @@ describe("a ticket", () => {
   it.effect("is another one each time, and none but ours opens", () =>
     Effect.gen(function* () {
       const tickets = ours()
-      const { ticket } = yield* tickets.issue("a", shown)
-      assert.notEqual(ticket, (yield* tickets.issue("a", shown)).ticket)
-      const foreign = yield* ticketsWith(sealWith(randomBytes(32)), 9).issue("a", shown)
+      const { ticket } = yield* tickets.issue("a", grant)
+      assert.notEqual(ticket, (yield* tickets.issue("a", grant)).ticket)
+      const foreign = yield* ticketsWith(sealWith(randomBytes(32)), 9).issue("a", grant)
       const bytes = Buffer.from(ticket, "base64url")
       const turned = [...bytes.keys()].map((at) => {
         const other = Buffer.from(bytes)
@@ -57,7 +57,7 @@ describe("a ticket", () => {
   it.effect("is valid for a minute, in another process with the same key too", () =>
     Effect.gen(function* () {
       const [tickets, elsewhere] = [ours(), ours()]
-      const { ticket } = yield* tickets.issue("a", shown)
+      const { ticket } = yield* tickets.issue("a", grant)
       for (const one of [tickets, elsewhere]) {
         assert.isDefined(one.open(ticket, ticket_ms - 1))
         assert.isUndefined(one.open(ticket, ticket_ms))
@@ -68,7 +68,7 @@ describe("a ticket", () => {
   it.effect("is valid while a stream is open with it, and for a minute afterwards", () =>
     Effect.gen(function* () {
       // Another gateway issued this ticket.
-      const { ticket } = yield* ours().issue("a", shown)
+      const { ticket } = yield* ours().issue("a", grant)
       const tickets = ours()
       const [first, second] = [yield* Scope.make(), yield* Scope.make()]
       yield* Scope.provide(tickets.use("a", ticket), first)
@@ -83,7 +83,7 @@ describe("a ticket", () => {
       // A reconnection renews the ticket.
       yield* Effect.scoped(tickets.use("a", ticket))
       yield* TestClock.setTime(2 * hour_ms)
-      yield* tickets.issue("b", shown)
+      yield* tickets.issue("b", grant)
       assert.isUndefined(tickets.open(ticket, 2 * hour_ms))
     }),
   )
@@ -91,16 +91,16 @@ describe("a ticket", () => {
   it.effect("is refused to a caller that has its share, until one expires", () =>
     Effect.gen(function* () {
       const tickets = ours()
-      const { ticket } = yield* tickets.issue("a", shown)
-      for (let n = 1; n < per_caller; n++) yield* tickets.issue("a", shown)
-      assert.equal(yield* Effect.flip(tickets.issue("a", shown)), "full")
-      yield* tickets.issue("b", shown)
+      const { ticket } = yield* tickets.issue("a", grant)
+      for (let n = 1; n < per_caller; n++) yield* tickets.issue("a", grant)
+      assert.equal(yield* Effect.flip(tickets.issue("a", grant)), "full")
+      yield* tickets.issue("b", grant)
       const scope = yield* Scope.make()
       yield* Scope.provide(tickets.use("a", ticket), scope)
       yield* TestClock.setTime(ticket_ms)
       // The ticket with an open stream still counts.
-      for (let n = 1; n < per_caller; n++) yield* tickets.issue("a", shown)
-      assert.equal(yield* Effect.flip(tickets.issue("a", shown)), "full")
+      for (let n = 1; n < per_caller; n++) yield* tickets.issue("a", grant)
+      assert.equal(yield* Effect.flip(tickets.issue("a", grant)), "full")
       yield* Scope.close(scope, Exit.void)
     }),
   )

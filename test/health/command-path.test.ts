@@ -32,7 +32,7 @@ describe("the command path", () => {
   it.effect("is probed once after minutes without a commit, despite many checks", () =>
     Effect.gen(function* () {
       const { state, ask } = yield* world
-      for (let asked = 0; asked < 100; asked++) {
+      for (let requests = 0; requests < 100; requests++) {
         assert.isUndefined((yield* ask).failing_ms)
         yield* TestClock.adjust("1 second")
       }
@@ -90,7 +90,7 @@ describe("the command path", () => {
       yield* TestClock.adjust("1 second")
       assert.isUndefined((yield* ask).failing_ms, "one second is no failure")
       yield* TestClock.adjust("20 seconds")
-      for (let asked = 0; asked < 20; asked++) {
+      for (let requests = 0; requests < 20; requests++) {
         yield* Effect.forkScoped(ask)
         yield* TestClock.adjust("1 second")
       }

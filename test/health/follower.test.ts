@@ -20,13 +20,13 @@ const log = (head: number) =>
 
 const stands = (position: Effect.Effect<number | undefined>) =>
   Effect.gen(function* () {
-    const asked = yield* Effect.forkChild(
+    const fiber = yield* Effect.forkChild(
       standstill({ part: "", position, waits: () => "the table is locked" }).pipe(
         Effect.provideService(Log, log(20)),
       ),
     )
     yield* TestClock.adjust("1 second")
-    return yield* Fiber.join(asked)
+    return yield* Fiber.join(fiber)
   })
 
 describe("a follower of the log", () => {

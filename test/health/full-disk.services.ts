@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { afterAll, it } from "vitest"
 import { describeWithSmallDisk, fillDisk } from "../world/programs/small-disk.ts"
 import { connect } from "../world/server/client.ts"
-import { cleanUp, startServer, told, until } from "../world/server/server.ts"
+import { cleanUp, outputOf, startServer, until } from "../world/server/server.ts"
 
 const disk_bytes = 192 * 1024 * 1024
 const recovery_ms_max = 60_000
@@ -71,7 +71,7 @@ const recovers = async (dir: string) => {
   assert.equal(await commit("refused"), 503)
   assert(performance.now() - since < 3_000)
   for (const file of files) rmSync(file, { force: true })
-  await until(`ready again:\n${told(server)}`, recovery_ms_max, async () => {
+  await until(`ready again:\n${outputOf(server)}`, recovery_ms_max, async () => {
     return (await readyOf(url)).status === 200
   })
   assert.equal(await commit("after"), 200)

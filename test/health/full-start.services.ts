@@ -11,7 +11,14 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-storage/engine-bytes.ts"
 import { idOf } from "../contract/blob-storage/node-engine-copies.ts"
 import { describeWithSmallDisk, fillDisk, freeBytes } from "../world/programs/small-disk.ts"
-import { cleanUp, runVerb, type Server, startServer, told, until } from "../world/server/server.ts"
+import {
+  cleanUp,
+  outputOf,
+  runVerb,
+  type Server,
+  startServer,
+  until,
+} from "../world/server/server.ts"
 
 const mib = 1024 * 1024
 const disk_bytes = 320 * mib
@@ -84,19 +91,19 @@ const survives = async (dir: string) => {
   const entries = [...stored]
   for (const [seed, id] of entries.slice(0, 20)) {
     const { status, bytes } = await get(id)
-    assert.equal(status, 200, told(server))
+    assert.equal(status, 200, outputOf(server))
     assert(bytes.equals(bytesOf(seed)))
   }
   assert.equal((await put(bytesOf(-1))).status, 429)
   for (const [seed, id] of entries.filter((_, n) => n % 4 !== 0)) {
-    assert.equal(await remove(id), 200, told(server))
+    assert.equal(await remove(id), 200, outputOf(server))
     stored.delete(seed)
   }
   const compacted = await runVerb(data_dir, ["blobs", "compact"], settings)
   assert.match(compacted.stdout, /^freed [\d,]+ bytes; the volume uses /, compacted.stderr)
   const given = Number(/^freed ([\d,]+)/.exec(compacted.stdout)?.[1]?.replaceAll(",", ""))
-  assert(given > 60 * mib, `${compacted.stdout}${compacted.stderr}${told(server)}`)
-  await until(`ready again:\n${told(server)}`, ready_ms_max, async () => {
+  assert(given > 60 * mib, `${compacted.stdout}${compacted.stderr}${outputOf(server)}`)
+  await until(`ready again:\n${outputOf(server)}`, ready_ms_max, async () => {
     return (await fetch(`${server.url}/readyz`)).status === 200
   })
   for (const file of foreign) rmSync(file, { force: true })

@@ -114,8 +114,8 @@ describeWithServer("a log that lost commits on disk", () => {
           cpSync(`${image}`, damaged, { recursive: true })
           harm(damaged, `${older}`)
           yield* Effect.gen(function* () {
-            const [told] = yield* lossFindings(damaged, join(damaged, "blobs"))
-            assert.equal(told?.status, "fail", name)
+            const [finding] = yield* lossFindings(damaged, join(damaged, "blobs"))
+            assert.equal(finding?.status, "fail", name)
             const { missing, head, trouble } = yield* found
             assert.include(trouble, "read-only", name)
             // The missing commits and those up to the head are all that was acknowledged.

@@ -71,7 +71,7 @@ const questionsTo = (store: Store, context: Context | undefined): StreamQueries 
 /** The state outside the store: the mark, and a read model that may lag behind it. */
 interface Known {
   readonly mark: Mark
-  readonly shown: number
+  readonly found: number
 }
 
 const damages = {
@@ -137,7 +137,7 @@ const makeCase = (seed: number) => {
     stream_created: created,
     restore_id: context === undefined ? null : "loss",
   }
-  const known: Known = { mark, shown: between(1, last) }
+  const known: Known = { mark, found: between(1, last) }
   return { store, context, known, between, truth: new Map(store.messages) }
 }
 
@@ -161,9 +161,9 @@ describe("the guard of the log", () => {
         const watched: Watched = { jsm, stream, head: "commit", first: 1, base: 0 }
         yield* checkStream(watch, watched)
         // A read model that contains a commit that the log has lost reports it too.
-        const shown = truth.get(known.shown)
-        if (shown !== undefined && store.messages.get(known.shown) !== shown) {
-          yield* watch.isExplained({ name: "a read model", position: known.shown }, store.last)
+        const found = truth.get(known.found)
+        if (found !== undefined && store.messages.get(known.found) !== found) {
+          yield* watch.isExplained({ name: "a read model", position: known.found }, store.last)
         }
         const missing = mergeMissing(watch.findings().flatMap((finding) => finding.missing))
         const lost = [...truth].filter(([n, text]) => store.messages.get(n) !== text)

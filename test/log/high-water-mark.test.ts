@@ -44,13 +44,13 @@ describe("the high-water mark", () => {
         Effect.gen(function* () {
           const mark = yield* openMark(path, silent)
           mark.advance(3, bytes("commit 3"))
-          const shown = Effect.map(readMark(path), (found) => found?.position)
+          const read = Effect.map(readMark(path), (found) => found?.position)
           // The file's current content is what a kill would leave.
           yield* Effect.sleep("20 millis").pipe(
-            Effect.andThen(shown),
+            Effect.andThen(read),
             Effect.repeat({ until: (position) => position === 3, times: 100 }),
           )
-          assert.equal(yield* shown, 3)
+          assert.equal(yield* read, 3)
         }),
       ),
     ),

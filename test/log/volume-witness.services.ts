@@ -6,7 +6,7 @@ import { afterAll, it } from "vitest"
 import { readVolumeWitness, volume_witness_file } from "#journal"
 import { describeWithServer } from "../world/programs/nats.ts"
 import { hashed, putBlob } from "../world/server/blob-client.ts"
-import { connect, shown } from "../world/server/client.ts"
+import { connect, responseText } from "../world/server/client.ts"
 import {
   cleanUp,
   newFolder,
@@ -25,7 +25,7 @@ const stored = async ({ url, credentials }: Server, text: string) => {
   const client = connect(url, credentials.blob.token)
   const bytes = Buffer.from(text)
   const answer = await putBlob(client, bytes, "raw")
-  assert.equal(answer.status, 200, shown(answer))
+  assert.equal(answer.status, 200, responseText(answer))
   client.close()
   return hashed(bytes).id
 }

@@ -24,7 +24,7 @@ const promtool = (args: ReadonlyArray<string>, input = "") => {
     timeout: promtool_ms_max,
     env: { ...process.env, ...treeEnvironment(home) },
   })
-  return { is_content: status === 0, said: `${stdout}${stderr}` }
+  return { is_content: status === 0, output: `${stdout}${stderr}` }
 }
 
 const define = () => {
@@ -39,7 +39,10 @@ const define = () => {
     const client = connect(server.url, server.credentials.admin.token)
     const { body } = await client.ask("GET", "/metrics")
     client.close()
-    expect(promtool(["check", "metrics"], body.toString())).toEqual({ is_content: true, said: "" })
+    expect(promtool(["check", "metrics"], body.toString())).toEqual({
+      is_content: true,
+      output: "",
+    })
   })
 
   it("would say something against metrics that are none", () => {
@@ -47,22 +50,22 @@ const define = () => {
   })
 
   it("reads the configuration and its rules", () => {
-    const { is_content, said } = promtool([
+    const { is_content, output } = promtool([
       "check",
       "config",
       "--syntax-only",
       `${folder}/prometheus.yml`,
     ])
-    expect(said).toMatch(/SUCCESS/)
+    expect(output).toMatch(/SUCCESS/)
     expect(is_content).toBe(true)
     const rules = promtool(["check", "rules", "--lint-fatal", `${folder}/alerts.yml`])
-    expect(rules.said).toMatch(/SUCCESS: \d+ rules found/)
+    expect(rules.output).toMatch(/SUCCESS: \d+ rules found/)
     expect(rules.is_content).toBe(true)
   })
 
   it("gets the alerts that each history should bring, and no others", () => {
-    const { is_content, said } = promtool(["test", "rules", `${folder}/alerts.test.yml`])
-    expect(said).toMatch(/SUCCESS/)
+    const { is_content, output } = promtool(["test", "rules", `${folder}/alerts.test.yml`])
+    expect(output).toMatch(/SUCCESS/)
     expect(is_content).toBe(true)
   })
 }

@@ -44,7 +44,7 @@ const now_s = 10_000
 const atNow = TestClock.setTime(Date.parse(second(now_s)))
 
 /** The metrics for a Shares service whose list succeeds or fails as given. */
-const told = (list: Shares["Service"]["list"]) =>
+const reported = (list: Shares["Service"]["list"]) =>
   Effect.gen(function* () {
     const model = yield* emptyModel
     const { db, reader, tell } = model
@@ -93,7 +93,7 @@ const share = (n: number) => ({ id: uuid(n), project_id }) as never
 describe("the metrics of share protection", () => {
   it.effect("count what there is by its state, and say since when the oldest waits", () =>
     Effect.gen(function* () {
-      const { value } = yield* told(Stream.make(share(1), share(50), share(51)))
+      const { value } = yield* reported(Stream.make(share(1), share(50), share(51)))
       assert.deepEqual(
         ["queued", "provisioning_network", "error", "available"].map((state) =>
           value("jobs", state),
@@ -112,7 +112,7 @@ describe("the metrics of share protection", () => {
 
   it.effect("list unprotected shares, including those that only the service knows", () =>
     Effect.gen(function* () {
-      const { value } = yield* told(Stream.make(share(1), share(50), share(51)))
+      const { value } = yield* reported(Stream.make(share(1), share(50), share(51)))
       assert.strictEqual(value("shares_protected"), 1)
       assert.strictEqual(value("shares_unprotected"), 2)
       assert.strictEqual(value("shares_without_backup"), 0)
@@ -123,14 +123,14 @@ describe("the metrics of share protection", () => {
 
   it.effect("do not wait for a share service that takes its time", () =>
     Effect.gen(function* () {
-      const asked = yield* Effect.forkScoped(told(Stream.never))
+      const fiber = yield* Effect.forkScoped(reported(Stream.never))
       yield* TestClock.adjust("2 seconds")
       // The metrics set a timeout once the tables are read, so advance the clock until they finish.
-      while (asked.pollUnsafe() === undefined) {
+      while (fiber.pollUnsafe() === undefined) {
         yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
         yield* TestClock.adjust("1 second")
       }
-      const { value, is_covered } = yield* Fiber.join(asked)
+      const { value, is_covered } = yield* Fiber.join(fiber)
       assert.isTrue(is_covered)
       // The first scrape already has the metrics of the shares in the read model.
       assert.deepEqual([value("shares_protected"), value("shares_unprotected")], [1, 0])
@@ -144,7 +144,7 @@ describe("the metrics of share protection", () => {
   it.effect("leave out the coverage if the share service fails", () =>
     Effect.gen(function* () {
       const away = Stream.fail(new BackendUnavailable({ detail: "Manila is offline." }))
-      const { value, is_covered } = yield* told(away)
+      const { value, is_covered } = yield* reported(away)
       assert.isFalse(is_covered, "the collector reports the failure")
       assert.isUndefined(value("shares_unprotected"))
       assert.strictEqual(value("rollouts_failed_total"), 2)
@@ -284,7 +284,7 @@ describe("the metrics of webhooks", () => {
 describe("all metrics together", () => {
   it.effect("leave out what fails and what is slow, and say so", () =>
     Effect.gen(function* () {
-      const asked = yield* collectMetrics([
+      const body = yield* collectMetrics([
         {
           name: "well",
           text: Effect.succeed("# HELP almanac_a A.\n# TYPE almanac_a gauge\nalmanac_a 1\n"),
@@ -294,7 +294,7 @@ describe("all metrics together", () => {
         { name: "slow", text: Effect.never },
       ]).pipe(Effect.forkScoped)
       yield* TestClock.adjust("4 seconds")
-      const text = yield* Fiber.join(asked)
+      const text = yield* Fiber.join(body)
       const families = parsed(text)
       assert.strictEqual(families.get("almanac_a")?.samples.length, 1)
       assert.deepEqual(

@@ -35,10 +35,13 @@ describe("work in a span", () => {
     Effect.gen(function* () {
       const { spans, tracer } = collecting()
       const inner = traceNow.pipe(spanned("inner"))
-      const told = yield* inner.pipe(spanned("outer", { parent: trace }), Effect.withTracer(tracer))
+      const result = yield* inner.pipe(
+        spanned("outer", { parent: trace }),
+        Effect.withTracer(tracer),
+      )
       const [outer, last] = spans
       assert.strictEqual(outer?.traceId, spanOf(trace)?.traceId)
-      assert.strictEqual(told, `00-${outer?.traceId}-${last?.spanId}-01`)
+      assert.strictEqual(result, `00-${outer?.traceId}-${last?.spanId}-01`)
     }),
   )
 
@@ -66,10 +69,10 @@ describe("work in a span", () => {
   it.effect("creates and sends no spans without a collector", () =>
     Effect.gen(function* () {
       const { spans, tracer } = collecting()
-      const asked = () => {
+      const attributes = () => {
         throw new Error("a span was requested")
       }
-      const work = traceNow.pipe(spanned("a", { attributes: asked }), spannedFor("b", asked))
+      const work = traceNow.pipe(spanned("a", { attributes }), spannedFor("b", attributes))
       assert.isUndefined(yield* underTrace(trace)(work))
       const off = Effect.provideService(References.TracerEnabled, false)
       assert.isUndefined(yield* underTrace(trace)(work).pipe(off, Effect.withTracer(tracer)))

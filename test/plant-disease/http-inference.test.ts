@@ -113,8 +113,8 @@ describe("a tensor", () => {
   })
 
   it("has the outputs that are asked for", async () => {
-    const asked = { inputs: [tensor("red")], outputs: [{ name: "class" }] }
-    const { outputs } = await (await infer(asked)).json()
+    const body = { inputs: [tensor("red")], outputs: [{ name: "class" }] }
+    const { outputs } = await (await infer(body)).json()
     expect(outputs).toEqual([{ name: "class", datatype: "BYTES", shape: [1], data: ["red"] }])
   })
 

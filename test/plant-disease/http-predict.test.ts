@@ -198,9 +198,9 @@ describe("400", () => {
   it("is a body that breaks off", async () => {
     const head = "POST /predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
     const type = `Content-Type: ${form_type["content-type"]}\r\nTransfer-Encoding: chunked\r\n\r\n`
-    const said = await served.raw(head, type, "zz\r\n")
-    expect(said).toMatch(/^HTTP\/1\.1 400 /)
-    expect(said).toMatch(/\{"error":"[^"]+"\}$/)
+    const response = await served.raw(head, type, "zz\r\n")
+    expect(response).toMatch(/^HTTP\/1\.1 400 /)
+    expect(response).toMatch(/\{"error":"[^"]+"\}$/)
   })
 })
 
@@ -224,12 +224,12 @@ describe("413", () => {
 
   it("is a length that is declared, before anything of it comes", async () => {
     const length = image_bytes_max + form_bytes + 1
-    const said = await served.raw(
+    const response = await served.raw(
       "POST /predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\n",
       `Content-Type: ${form_type["content-type"]}\r\nContent-Length: ${length}\r\n\r\n`,
     )
-    expect(said).toMatch(/^HTTP\/1\.1 413 /)
-    expect(said).toContain(`larger than ${length - 1} bytes`)
+    expect(response).toMatch(/^HTTP\/1\.1 413 /)
+    expect(response).toContain(`larger than ${length - 1} bytes`)
   })
 
   it("is a body of unknown length that goes on, without its end being awaited", async () => {
@@ -259,11 +259,11 @@ describe("415", () => {
     const json = { "content-type": "application/json" }
     await refused(await send("{}", json), 415, /must be multipart\/form-data/)
     await refused(await send(pngs.red, { "content-type": "image/png" }), 415, /multipart/)
-    const said = await served.raw(
+    const response = await served.raw(
       "POST /predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
     )
-    expect(said).toMatch(/^HTTP\/1\.1 415 /)
-    expect(said).toContain("multipart/form-data")
+    expect(response).toMatch(/^HTTP\/1\.1 415 /)
+    expect(response).toContain("multipart/form-data")
   })
 
   it.each(["image/gif", "image/svg+xml", "image/webp", "text/plain", "application/pdf"])(
@@ -350,12 +350,12 @@ describe("503", () => {
     )
     const statuses = answers.map(({ status }) => status)
     expect(new Set(statuses)).toEqual(new Set([200, 503]))
-    const told = answers.filter(({ status }) => status === 200)
+    const successes = answers.filter(({ status }) => status === 200)
     for (const answer of answers.filter(({ status }) => status === 503)) {
       expect(await answer.json()).toEqual({ error: "Too many images are waiting." })
       expect(answer.headers.get("retry-after")).toMatch(/^([1-9]|[12]\d|30)$/)
     }
-    expect(await small.facts()).toHaveLength(told.length)
+    expect(await small.facts()).toHaveLength(successes.length)
     await small.stop()
   })
 

@@ -18,7 +18,7 @@ describe("a prediction", () => {
     publications,
     types,
     event: (placed) => PredictionMade.make(placed),
-    told: {
+    published: {
       type: "prediction_made",
       subject: image_sha256,
       data: {

@@ -166,8 +166,8 @@ describe("tensors", () => {
         for (const [n, colour] of colours.entries()) all.set(tensor(colour), n * length)
         const rows = yield* predictor.infer(all, colours.length)
         expect(rows.length).toBe(15)
-        const told = colours.map((_, n) => likeliest(rows.subarray(n * 3, n * 3 + 3)))
-        expect(told).toEqual(colours)
+        const predictions = colours.map((_, n) => likeliest(rows.subarray(n * 3, n * 3 + 3)))
+        expect(predictions).toEqual(colours)
         expect(all.length).toBe(colours.length * length)
       }),
     ),

@@ -235,8 +235,10 @@ describe("a network's output", () => {
             n % 3 === Math.floor(n / length) % 3 ? 1 : 0,
           )
           const rows = yield* predictor.infer(tensors, 6)
-          const told = [0, 1, 2, 3, 4, 5].map((n) => likeliest(rows.subarray(n * 3, n * 3 + 3)))
-          expect(told).toEqual([...names, ...names])
+          const predictions = [0, 1, 2, 3, 4, 5].map((n) =>
+            likeliest(rows.subarray(n * 3, n * 3 + 3)),
+          )
+          expect(predictions).toEqual([...names, ...names])
         }),
       { network: { ends: "one row" }, settings: { workers: 1 } },
     ),

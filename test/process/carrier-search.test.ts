@@ -76,10 +76,10 @@ describeWithServer("a server with carrier search", () => {
   let server: Server
   let environment: Readonly<Record<string, string>>
   /** The output of every run, which the test searches for the key. */
-  let said = ""
+  let output = ""
 
   const restart = async (more: Readonly<Record<string, string>> = {}) => {
-    said += server.printed.stdout + server.printed.stderr
+    output += server.printed.stdout + server.printed.stderr
     server = await startServer(data_dir, { ...environment, ...more })
   }
 
@@ -148,12 +148,12 @@ describeWithServer("a server with carrier search", () => {
   it("stops asking when the client hangs up", { timeout: minute_ms }, async () => {
     registry.fake.plan = { ...plan, latency_ms: () => 30 }
     const leaving = new AbortController()
-    const asked = search(server, "start=1&end=100000", { signal: leaving.signal })
+    const pending = search(server, "start=1&end=100000", { signal: leaving.signal })
     const { counts } = registry.fake
     const before = counts.total
     await until("questions under way", minute_ms, () => counts.total > before + 20)
     leaving.abort()
-    await asked.catch(() => undefined)
+    await pending.catch(() => undefined)
     await until("none under way", 5000, () => counts.in_flight === 0)
     const after = counts.total
     // Long enough for several more requests if anything were still sending them.
@@ -254,17 +254,17 @@ describeWithServer("a server with carrier search", () => {
     expect(sources[0]).toMatchObject(counts)
     const { stdout } = await runVerb(data_dir, ["carriers", "sources"], services)
     const [names, values] = stdout.split("\n").map((line) => line.split(/ {2,}/))
-    const shown = Object.fromEntries(names?.map((name, at) => [name, values?.[at]]) ?? [])
-    expect(shown).toMatchObject({ CARRIERS: `${carriers.length}`, DOCKETS: "60000" })
+    const values_by_name = Object.fromEntries(names?.map((name, at) => [name, values?.[at]]) ?? [])
+    expect(values_by_name).toMatchObject({ CARRIERS: `${carriers.length}`, DOCKETS: "60000" })
     const csv = await search(server, "start=1&end=1000000", { headers: { accept: "text/csv" } })
     expect((await csv.text()).split("\r\n")).toHaveLength(carriers.length + 2)
   })
 
   it("has revealed its web key to no one", async () => {
     await server.stop()
-    said += server.printed.stdout + server.printed.stderr
-    expect(said).toContain("almanac ready")
-    expect(said).not.toContain(web_key)
+    output += server.printed.stdout + server.printed.stderr
+    expect(output).toContain("almanac ready")
+    expect(output).not.toContain(web_key)
     const files = filesIn(data_dir)
     expect(files.length).toBeGreaterThan(5)
     for (const path of files) expect(readFileSync(path).includes(web_key), path).toBe(false)

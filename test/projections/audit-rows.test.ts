@@ -36,7 +36,7 @@ const commit = (position: number, from: number, minutes: ReadonlyArray<number>):
 })
 
 /** An event without its own time has the time of its commit, in any time zone. */
-const told = (position: number, at: string): Recorded => {
+const recordedAt = (position: number, at: string): Recorded => {
   const recorded = commit(position, 13, [])
   const events = [ReplicationShortfallStarted.make({ active_nodes: 1, under_replicated: 1 })]
   return { ...recorded, commit: { ...recorded.commit, at, events } }
@@ -46,9 +46,9 @@ const commits = [
   commit(1, 0, [0, 30, 60, 90, 30, 120, 121, 122]),
   commit(2, 8, [0]),
   commit(3, 9, [123, 124, 3000, 125]),
-  told(4, "2026-11-20T12:00:00.000Z"),
-  told(5, "2026-11-20T12:00:00"),
-  told(6, "2026-11-20T12:00:00+02:00"),
+  recordedAt(4, "2026-11-20T12:00:00.000Z"),
+  recordedAt(5, "2026-11-20T12:00:00"),
+  recordedAt(6, "2026-11-20T12:00:00+02:00"),
 ]
 
 /** The statements of each event, one after the other, from a naive reading of its fields. */
@@ -75,9 +75,9 @@ describe("the audit's rows", () => {
           for (const { place, at_ms, event } of naive(recorded)) {
             const hour = Math.floor(at_ms / hour_ms)
             hours.set(hour, { first: hours.get(hour)?.first ?? place, last: place })
-            const { data, ...told } = Struct.omit(event, ["position", "index"])
+            const { data, ...fields } = Struct.omit(event, ["position", "index"])
             const absent = { request_id: null, correlation_id: null, cause: null }
-            rows.push({ ...absent, ...told, place, at_ms, data: JSON.stringify(data) })
+            rows.push({ ...absent, ...fields, place, at_ms, data: JSON.stringify(data) })
           }
         }
         const { db } = database

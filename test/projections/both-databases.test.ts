@@ -348,9 +348,9 @@ describePostgres("SQLite and PostgreSQL", () => {
           }
         }
         // The last page has no marker, even if it is full.
-        const asked = { aggregate: "backup" }
+        const request = { aggregate: "backup" }
         const page = (limit: number) =>
-          answer(`limit ${limit}`, (db) => listEvents(db, asked, { order: "asc", limit }))
+          answer(`limit ${limit}`, (db) => listEvents(db, request, { order: "asc", limit }))
         const { events } = yield* page(1000)
         assert.isUndefined((yield* page(events.length)).next_marker)
         assert.isDefined((yield* page(events.length - 1)).next_marker)

@@ -26,22 +26,22 @@ interface Given {
     Behind | LogUnavailable | DatabaseUnusable,
     Log | Scope.Scope
   >
-  readonly said: ReadonlyArray<string>
+  readonly lines: ReadonlyArray<string>
 }
 
 /** A model of a counter that was closed cleanly; its file is `path`. */
 const given = <A, E>(body: (given: Given) => Effect.Effect<A, E, Log | Commands | Scope.Scope>) =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
-    const said: Array<string> = []
-    const heard = Logger.layer([Logger.make(({ message }) => said.push(String(message)))])
+    const messages: Array<string> = []
+    const heard = Logger.layer([Logger.make(({ message }) => messages.push(String(message)))])
     const databases = Layer.provideMerge(sqlite(folder), heard)
     const opened = Effect.provide(readModel(blueprint), databases, { local: true })
     yield* count("x", 2)
     yield* Effect.scoped(opened)
     const path = join(folder, `${blueprint.service}.v${blueprint.version}.sqlite`)
     assert.isTrue(existsSync(path))
-    return yield* body({ path, opened, said })
+    return yield* body({ path, opened, lines: messages })
   }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(host, logMemory)))
 
 const rowsOf = ({ db }: ReadModel<Tables>) =>
@@ -54,11 +54,11 @@ const spoil = (path: string, kept: number) => {
   return bytes
 }
 
-const assertAside = ({ path, said }: Given, bytes: Buffer) => {
+const assertAside = ({ path, lines }: Given, bytes: Buffer) => {
   assert.deepEqual(readFileSync(`${path}.damaged`), bytes)
-  const [told = "", ...more] = said.filter((line) => line.includes(".damaged"))
+  const [moved = "", ...more] = lines.filter((line) => line.includes(".damaged"))
   assert.deepEqual(more, [])
-  assert.include(told, `It was moved to ${path}.damaged and will be rebuilt from the log.`)
+  assert.include(moved, `It was moved to ${path}.damaged and will be rebuilt from the log.`)
 }
 
 describe("a read model's file that SQLite calls damaged", () => {
@@ -100,8 +100,8 @@ describe("a read model's file that SQLite calls damaged", () => {
         const bytes = spoil(world.path, 2)
         const model = yield* world.opened
         for (const db of [model.db, model.reader]) {
-          const asked = Effect.promise(() => db.selectFrom("counter").selectAll().execute())
-          assert.isTrue(Exit.isFailure(yield* Effect.exit(asked)))
+          const pending = Effect.promise(() => db.selectFrom("counter").selectAll().execute())
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(pending)))
         }
         yield* Effect.promise(() =>
           until("the counter is there again", noticed_ms_max, () => existsSync(world.path)),
@@ -139,7 +139,7 @@ describe("a read model's file that cannot be opened for another reason", () => {
   )
 
   it.live("is a folder: startup fails with one line and leaves it untouched", () =>
-    given(({ path, opened, said }) =>
+    given(({ path, opened, lines }) =>
       Effect.gen(function* () {
         rmSync(path)
         mkdirSync(path)
@@ -147,7 +147,7 @@ describe("a read model's file that cannot be opened for another reason", () => {
         assert.match(message, /cannot be used as a database: [^\n]*\.$/)
         assert.isTrue(existsSync(path))
         assert.isFalse(existsSync(`${path}.damaged`))
-        assert.deepEqual(said, [])
+        assert.deepEqual(lines, [])
       }),
     ),
   )

@@ -142,8 +142,8 @@ describePostgres("a PostgreSQL server", () => {
           yield* holder.run((client) =>
             client.query("select pg_advisory_lock($1, hashtext($2))", [locks.built, `+${schema}`]),
           )
-          const shown = yield* holder.run((client) => client.query("show lock_timeout"))
-          assert.deepEqual(shown.rows, [{ lock_timeout: "20s" }])
+          const read = yield* holder.run((client) => client.query("show lock_timeout"))
+          assert.deepEqual(read.rows, [{ lock_timeout: "20s" }])
           const around = yield* Layer.build(
             postgres({ ...optionsOf(url), lock_timeout_seconds: 1 }),
           )

@@ -85,10 +85,10 @@ describePostgres("a read model in PostgreSQL over TLS", () => {
         }
         const { dump } = yield* opened("localhost", "ours.pem")
         assert.isAbove(Object.keys(yield* dump).length, 1)
-        const told = (host: string, authority: string) =>
+        const reported = (host: string, authority: string) =>
           Effect.map(Effect.flip(opened(host, authority)), (failure) => String(failure))
-        assert.match(yield* told("localhost", "theirs.pem"), /certificate/)
-        assert.match(yield* told("127.0.0.1", "ours.pem"), /altnames|certificate/)
+        assert.match(yield* reported("localhost", "theirs.pem"), /certificate/)
+        assert.match(yield* reported("127.0.0.1", "ours.pem"), /altnames|certificate/)
       }).pipe(Effect.scoped),
     60_000,
   )

@@ -262,8 +262,8 @@ describePostgres("a read model in PostgreSQL", () => {
           yield* ask(url, `update ${schema}.counter set total = 9 where id = 'a'`)
           yield* ask(url, `delete from ${schema}.counter where id = 'Z'`)
           yield* ask(url, `insert into ${schema}.counter values ('b', 2, 'open')`)
-          const { count: told, rows, tables } = yield* difference
-          assert.deepEqual([told, tables], [3, 2])
+          const { count: counted, rows, tables } = yield* difference
+          assert.deepEqual([counted, tables], [3, 2])
           assert.deepEqual(rows, [
             { table: "counter", key: { id: "Z" }, kind: "missing", columns: [] },
             {
@@ -354,7 +354,7 @@ describePostgres("a read model in PostgreSQL", () => {
     it.effect("is rebuilt for another log, and after its tables were removed", () =>
       Effect.gen(function* () {
         const url = yield* database
-        const shown = (...by: ReadonlyArray<number>) =>
+        const read = (...by: ReadonlyArray<number>) =>
           withLog(
             Effect.gen(function* () {
               for (const each of by) yield* count("x", each)
@@ -362,10 +362,10 @@ describePostgres("a read model in PostgreSQL", () => {
               return yield* totals(db)
             }),
           )
-        assert.equal(yield* shown(1), 1)
-        assert.equal(yield* shown(1, 2, 3, 4), 10)
+        assert.equal(yield* read(1), 1)
+        assert.equal(yield* read(1, 2, 3, 4), 10)
         // After a restore of an older copy, the visible position is ahead of its contents.
-        assert.equal(yield* shown(9, 8), 17)
+        assert.equal(yield* read(9, 8), 17)
         yield* withLog(
           Effect.gen(function* () {
             yield* count("x", 3)

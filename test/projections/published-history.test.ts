@@ -96,7 +96,7 @@ interface Subscriber {
   readonly wanted: { readonly types: ReadonlyArray<string> }
   was: { readonly epoch: string; readonly sequence: number } | undefined
   received: Array<CloudEvent>
-  told: number
+  receipts: number
 }
 
 const makeWorld = Effect.gen(function* () {
@@ -166,7 +166,7 @@ const read = Effect.fnUntraced(function* (world: World, subscriber: Subscriber, 
   const { resume, follow } = world.history
   const from = yield* resume(subscriber.was ?? { sequence: 0 })
   if (from.restored !== undefined) {
-    subscriber.told++
+    subscriber.receipts++
     const position = Number(from.restored.data.position)
     subscriber.received = subscriber.received.filter((event) => event.position <= position)
   }
@@ -196,7 +196,7 @@ describe("the history of published events", () => {
         const { between, pick, next } = seeded(seed)
         const world = yield* makeWorld
         const subscribers: ReadonlyArray<Subscriber> = [[], ["even"], ["odd", "even"], ["odd"]].map(
-          (some) => ({ wanted: { types: some }, was: undefined, received: [], told: 0 }),
+          (some) => ({ wanted: { types: some }, was: undefined, received: [], receipts: 0 }),
         )
         let n = 0
         let restores = 0
@@ -243,11 +243,11 @@ describe("the history of published events", () => {
       world.lose(4, 6, "loss")
       yield* world.publish
       const end = yield* world.history.end
-      const told = yield* world.history
+      const result = yield* world.history
         .follow(0, { types: ["odd"] })
         .pipe(Stream.take(2), Stream.runCollect)
       assert.deepEqual(
-        told.map(({ event }) => [event.type, event.data.missing]),
+        result.map(({ event }) => [event.type, event.data.missing]),
         [
           ["state_restored", [{ from: 4, to: 6 }]],
           ["state_restored", [{ from: 4, to: 6 }]],
@@ -255,7 +255,7 @@ describe("the history of published events", () => {
       )
       // The first notice takes their place; the second has the sequence of the last event.
       assert.deepEqual(
-        told.map(({ sequence }) => sequence),
+        result.map(({ sequence }) => sequence),
         [kept - 1, end],
       )
       const again = yield* world.history

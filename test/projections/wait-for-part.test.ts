@@ -10,7 +10,7 @@ import { a, c, write } from "../contract/log-commits.ts"
 const model = Effect.gen(function* () {
   const at = { position: 0 }
   const { wake, waitFor } = yield* makeWaiters("The test's read model", () => at.position)
-  const shown: Array<number> = []
+  const positions: Array<number> = []
   const show = waitForPart(
     yield* Log,
     { position: Effect.sync(() => at.position), waitFor },
@@ -18,14 +18,14 @@ const model = Effect.gen(function* () {
   )
   const wait = (position: number) =>
     show(position).pipe(
-      Effect.tap(() => Effect.sync(() => shown.push(position))),
+      Effect.tap(() => Effect.sync(() => positions.push(position))),
       Effect.forkChild({ startImmediately: true }),
     )
   const reach = (position: number) => {
     at.position = position
     wake()
   }
-  return { shown, wait, reach }
+  return { positions, wait, reach }
 })
 
 const settled = Effect.forEach(Array.from({ length: 20 }), () => Effect.yieldNow)
@@ -35,13 +35,13 @@ describe("a read model of one part of the log", () => {
     Effect.gen(function* () {
       const own = yield* write(a, "own")
       const other = yield* write(c, "other")
-      const { shown, wait, reach } = yield* model
+      const { positions, wait, reach } = yield* model
       yield* wait(other)
       yield* settled
-      assert.deepEqual(shown, [])
+      assert.deepEqual(positions, [])
       reach(own)
       yield* settled
-      assert.deepEqual(shown, [other])
+      assert.deepEqual(positions, [other])
     }).pipe(Effect.scoped, Effect.provide(logMemory)),
   )
 
@@ -49,14 +49,14 @@ describe("a read model of one part of the log", () => {
     Effect.gen(function* () {
       const first = yield* write(a, "first")
       const second = yield* write(a, "second")
-      const { shown, wait, reach } = yield* model
+      const { positions, wait, reach } = yield* model
       yield* wait(second)
       reach(first)
       yield* settled
-      assert.deepEqual(shown, [])
+      assert.deepEqual(positions, [])
       reach(second)
       yield* settled
-      assert.deepEqual(shown, [second])
+      assert.deepEqual(positions, [second])
     }).pipe(Effect.scoped, Effect.provide(logMemory)),
   )
 })

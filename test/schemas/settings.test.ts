@@ -276,9 +276,9 @@ describe("settings together", () => {
   }
   it("require a joining node to name the log of its cluster", () => {
     const joining = { join: ["http://a"], secret: a_secret }
-    const told = "needs nats.url: the NATS server with the log that all members share"
+    const message = "needs nats.url: the NATS server with the log that all members share"
     const alone = firstViolation(given({ cluster: joining }))
-    expect([alone?.path, alone?.problem]).toEqual(["cluster.join", told])
+    expect([alone?.path, alone?.problem]).toEqual(["cluster.join", message])
     expect(wrong({ cluster: joining, nats: { url: "nats://a" } })).toBeUndefined()
   })
   it("need what Keystone has to be asked with", () => {

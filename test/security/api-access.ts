@@ -128,12 +128,12 @@ const whoMay = (world: () => World) => {
   })
 
   it("requires the scopes and roles of a table, or a policy rule", () => {
-    const asked = world().document.operations.filter((one) => !isOpen(one) && !isRuled(one))
-    const told = asked.map((one) => [nameOf(one), wanted(one)])
-    const right = asked.map(nameOf).map((name) => {
+    const closed = world().document.operations.filter((one) => !isOpen(one) && !isRuled(one))
+    const reported = closed.map((one) => [nameOf(one), wanted(one)])
+    const right = closed.map(nameOf).map((name) => {
       return [name, needed.find(([operation]) => operation.test(name))?.[1]]
     })
-    expect(told).toEqual(right)
+    expect(reported).toEqual(right)
   })
 
   it("401: each operation without a token, and with an invalid one", async () => {
@@ -233,13 +233,13 @@ const howMuch = (world: () => World) =>
 /** The problem with the response to a method that a path does not support, if any. */
 const wrongMethod = async ({ server, document }: World, path: string, method: string) => {
   const has = document.operations.filter((one) => one.path === path).map((one) => one.method)
-  const asked = concrete(path)
+  const head = concrete(path)
   // Two patterns may match the same path; the operation that responds then has its own test.
   const is_had = document.operations.some(
-    (one) => one.method === method && patternOf(one.path).test(asked),
+    (one) => one.method === method && patternOf(one.path).test(head),
   )
   if (is_had) return undefined
-  const got = await fetch(new URL(asked, server.url), { method })
+  const got = await fetch(new URL(head, server.url), { method })
   const allow = got.headers.get("allow")?.split(", ") ?? []
   if (![405, 501].includes(got.status)) return `${got.status}`
   if (!has.every((one) => allow.includes(one))) return `allows ${allow}`

@@ -107,11 +107,15 @@ export const apiDocument = (text: string) => {
 
   /** The part of a response that its operation does not document; undefined if there is none. */
   const misfit = (operation: Operation, { status, type, text }: Answered): string | undefined => {
-    const told = operation.responses[status]
-    if (told === undefined && !of_the_door.has(status)) return `${status} is not documented`
+    const documented = operation.responses[status]
+    if (documented === undefined && !of_the_door.has(status)) return `${status} is not documented`
     if (status === 204 || status === 304) return text === "" ? undefined : `${status} has a body`
     const is_json = type.startsWith("application/json")
-    if (status >= 400 && !is_json && told?.content?.[type.split(";")[0] ?? ""] === undefined) {
+    if (
+      status >= 400 &&
+      !is_json &&
+      documented?.content?.[type.split(";")[0] ?? ""] === undefined
+    ) {
       return `an error of the type ${type}`
     }
     if (!is_json) return undefined
@@ -119,7 +123,7 @@ export const apiDocument = (text: string) => {
     if (problem !== undefined) return problem
     const envelope = status >= 400 ? wrongEnvelope(operation.path, value) : undefined
     if (envelope !== undefined) return envelope
-    if (told?.content?.["application/json"] === undefined) return undefined
+    if (documented?.content?.["application/json"] === undefined) return undefined
     const { method, path } = operation
     const at = ["paths", path, method.toLowerCase(), "responses", String(status), "content"]
     const isValid = ajv.getSchema(`almanac#/${pointer(...at, "application/json", "schema")}`)

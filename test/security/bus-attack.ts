@@ -82,10 +82,10 @@ export const attack = ({ connection, subjects, replies, stream, consumer }: Atta
     for (const subject of subjects) {
       for (const reply of replies) {
         for (const body of bodies) connection.publish(subject, body, { reply })
-        const told = headers()
-        for (const [name, value] of server_headers) told.set(name, value)
-        told.set("Nats-Trace-Dest", reply)
-        connection.publish(subject, bodies[0], { headers: told, reply })
+        const response_headers = headers()
+        for (const [name, value] of server_headers) response_headers.set(name, value)
+        response_headers.set("Nats-Trace-Dest", reply)
+        connection.publish(subject, bodies[0], { headers: response_headers, reply })
         await connection.flush()
       }
     }

@@ -9,8 +9,8 @@ const page = readFileSync(join(root, "docs/security.md"), "utf8")
 /** A row: the claim, a link to the test's file, and the test's title in that file. */
 const row = /^\| (.+?) +\| \[([^\]]+)\]\(\.\.\/([^)]+)\) +\| (.+?) +\|$/gm
 
-const claims = [...page.matchAll(row)].map(([, claim = "", shown, file = "", title = ""]) => {
-  return { claim, shown, file, title }
+const claims = [...page.matchAll(row)].map(([, claim = "", label, file = "", title = ""]) => {
+  return { claim, label, file, title }
 })
 
 const claims_min = 60
@@ -24,9 +24,9 @@ describe("docs/security.md", () => {
     expect(rows.length - heads.length).toBe(claims.length)
   })
 
-  for (const { claim, shown, file, title } of claims) {
+  for (const { claim, label, file, title } of claims) {
     it(`${claim}`, () => {
-      expect(shown).toBe(file)
+      expect(label).toBe(file)
       expect(existsSync(join(root, file)), file).toBe(true)
       const text = readFileSync(join(root, file), "utf8")
       const quoted = [`"${title}`, `\`${title}`, `'${title}`].some((words) => text.includes(words))

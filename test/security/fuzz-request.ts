@@ -156,11 +156,11 @@ const parametersOf = (
               freq: required === true ? 30 : 2,
             },
           )
-          .map((value) => ({ name, value: value === null ? undefined : shown(value) })),
+          .map((value) => ({ name, value: value === null ? undefined : textOf(value) })),
       ),
   )
 
-const shown = (value: unknown) =>
+const textOf = (value: unknown) =>
   typeof value === "string" ? value : (JSON.stringify(value) ?? "undefined")
 
 /** Encodes a path or query; a lone surrogate has no percent-encoding and becomes U+FFFD. */
@@ -202,12 +202,12 @@ export const requestsTo = (
       const pairs = query.flatMap(({ name, value }) =>
         value === undefined ? [] : [`${escaped(name)}=${escaped(value).slice(0, 3000)}`],
       )
-      const asked = twice === 0 ? [...pairs, ...pairs, "unknown=1"] : pairs
+      const parameters = twice === 0 ? [...pairs, ...pairs, "unknown=1"] : pairs
       const type = body === undefined ? {} : { "content-type": body.type }
       return {
         method: operation.method,
         token,
-        path: asked.length === 0 ? filled : `${filled}?${asked.join("&")}`,
+        path: parameters.length === 0 ? filled : `${filled}?${parameters.join("&")}`,
         headers: { ...type, ...Object.fromEntries(headers) },
         ...(body === undefined ? {} : { body: body.bytes }),
       }

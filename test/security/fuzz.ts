@@ -24,14 +24,14 @@ export interface Fuzzed {
   readonly wrong: ReadonlyArray<string>
 }
 
-const send = (agent: Agent, url: string, asked: FuzzRequest) =>
+const send = (agent: Agent, url: string, query: FuzzRequest) =>
   new Promise<Answered>((resolve, reject) => {
-    const { method, path, token, body } = asked
+    const { method, path, token, body } = query
     const authorization = token === "" ? {} : { authorization: `Bearer ${token}` }
     const headers = {
       ...authorization,
       ...(body === undefined ? {} : { "content-length": body.length }),
-      ...asked.headers,
+      ...query.headers,
     }
     const sent = request(url, { agent, method, path, headers }, (response) => {
       const { statusCode: status = 0 } = response
@@ -78,7 +78,7 @@ const no_header = "The put stream ended without a header chunk."
 const isDefect = ({ path }: Operation, { status, text }: Answered) =>
   status === 500 && !(path === "/v1/blobs/stream" && text.includes(no_header))
 
-const shown = ({ method, path, headers, body }: FuzzRequest) =>
+const textOf = ({ method, path, headers, body }: FuzzRequest) =>
   `${method} ${path.slice(0, body_shown)} ${JSON.stringify(headers).slice(0, body_shown)} ` +
   `${JSON.stringify(body?.toString() ?? "").slice(0, body_shown)}`
 
@@ -107,18 +107,18 @@ export const fuzz = async (server: Server, seed: number, runs: number): Promise<
   }
   const ask = async (operation: Operation, made: FuzzRequest) => {
     const body = made.body && Buffer.from(filled(made.body.toString("latin1")), "latin1")
-    const asked = { ...made, path: filled(made.path), ...(body && { body }) }
+    const request = { ...made, path: filled(made.path), ...(body && { body }) }
     requests++
     try {
-      const got = await send(agent, server.url, asked)
+      const got = await send(agent, server.url, request)
       statuses[got.status] = (statuses[got.status] ?? 0) + 1
       remember(got.text)
       const why = isDefect(operation, got) ? "500" : document.misfit(operation, got)
       if (why !== undefined) {
-        wrong.push(`${why}: ${shown(asked)} -> ${got.status} ${got.text.slice(0, body_shown)}`)
+        wrong.push(`${why}: ${textOf(request)} -> ${got.status} ${got.text.slice(0, body_shown)}`)
       }
     } catch (cause) {
-      wrong.push(`${cause}: ${shown(asked)}`)
+      wrong.push(`${cause}: ${textOf(request)}`)
     }
   }
 

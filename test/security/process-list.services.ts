@@ -42,8 +42,8 @@ const jwt_secret = randomBytes(32).toString("hex")
 const processesBelow = (pid: number): ReadonlyArray<Seen> =>
   childrenOf(pid).flatMap((child) => {
     try {
-      const told = (name: string) => readFileSync(`/proc/${child}/${name}`, "utf8")
-      return [{ argv: told("cmdline"), environ: told("environ") }, ...processesBelow(child)]
+      const contents = (name: string) => readFileSync(`/proc/${child}/${name}`, "utf8")
+      return [{ argv: contents("cmdline"), environ: contents("environ") }, ...processesBelow(child)]
     } catch {
       return []
     }
@@ -83,11 +83,11 @@ describeWithRadosgw("while a backup runs", () => {
     const { backup } = await tenant.made("/v1/backups", { share_id, target_id })
     await until("the backup's end", step_ms_max, async () => {
       for (const one of processesBelow(server.pid)) seen.set(one.argv, one)
-      const { status } = await tenant.asked("GET", `/v1/backups/${backup?.id}`)
+      const { status } = await tenant.request("GET", `/v1/backups/${backup?.id}`)
       assert.notEqual(status, "error")
       return status === "available"
     })
-    const { repository_password_ref } = await tenant.asked("GET", `/v1/targets/${target_id}`)
+    const { repository_password_ref } = await tenant.request("GET", `/v1/targets/${target_id}`)
     const password = await Effect.runPromise(
       passwordOf(server.data_dir, trust_id, repository_password_ref),
     )
@@ -136,11 +136,11 @@ describeWithRadosgw("while a backup runs", () => {
     const mode = (path: string) => statSync(path).mode & 0o777
     expect(mode(server.data_dir)).toBe(0o700)
     const open = filesBelow(server.data_dir).filter((path) => (mode(path) & 0o077) !== 0)
-    const telling = open.filter((path) => {
+    const revealing = open.filter((path) => {
       const bytes = readFileSync(path)
       return secrets.some((secret) => bytes.includes(secret))
     })
-    expect(telling).toEqual([])
+    expect(revealing).toEqual([])
     // No file is writable by other users.
     expect(open.filter((path) => (mode(path) & 0o022) !== 0)).toEqual([])
     for (const name of ["audit-key.pem", "webhook-key", "cursor-key", "dev-credentials.json"]) {

@@ -142,7 +142,7 @@ const asking = async (port: number, given: Given, node_id = "node-2") => {
       )
 }
 
-const asked = async (...options: Parameters<typeof asking>) => (await asking(...options))()
+const sendRequest = async (...options: Parameters<typeof asking>) => (await asking(...options))()
 
 const tlsOf = (name: string, client_ca = "") => ({
   cert: at(`${name}.pem`),
@@ -154,7 +154,7 @@ describe("a listener with an internal endpoint", () => {
   it("serves users as before, and nodes on one connection", async () => {
     const { port, fetch, internal } = await served({ cluster: { secret } })
     assert.equal((await fetch("/v1/blobs", { headers: as("reader") })).status, 200)
-    assert.equal(await asked(port, { cluster: { secret } }), 0)
+    assert.equal(await sendRequest(port, { cluster: { secret } }), 0)
     assert.equal(internal.count(), 1)
     assert.equal((await fetch("/v1/blobs", { headers: as("reader") })).status, 200)
   })
@@ -165,9 +165,12 @@ describe("a listener with an internal endpoint", () => {
     for (const path of paths) {
       for (const headers of [{}, as("reader"), as("admin"), as("wrong")]) {
         for (const method of ["GET", "POST", "PUT", "DELETE", "OPTIONS"]) {
-          const { status, headers: told } = await fetch(path, { method, headers })
+          const { status, headers: response_headers } = await fetch(path, { method, headers })
           assert.equal(status, 401, `${method} ${path}`)
-          assert.match(told.get("www-authenticate") ?? "", /^Almanac-Cluster nonce="[\w-]{43}"$/)
+          assert.match(
+            response_headers.get("www-authenticate") ?? "",
+            /^Almanac-Cluster nonce="[\w-]{43}"$/,
+          )
         }
       }
     }
@@ -187,13 +190,13 @@ describe("a listener with an internal endpoint", () => {
 
   it("admits no node without a secret", async () => {
     const { port } = await served({})
-    assert.equal(await asked(port, {}), "UNAUTHENTICATED")
-    assert.equal(await asked(port, { cluster: { secret } }), "UNAUTHENTICATED")
+    assert.equal(await sendRequest(port, {}), "UNAUTHENTICATED")
+    assert.equal(await sendRequest(port, { cluster: { secret } }), "UNAUTHENTICATED")
   })
 
   it("closes the links of other nodes when it stops", async () => {
     const { port, stop, internal } = await served({ cluster: { secret } })
-    assert.equal(await asked(port, { cluster: { secret } }), 0)
+    assert.equal(await sendRequest(port, { cluster: { secret } }), 0)
     ends.shift()
     await stop()
     await until(() => internal.count() === 0)
@@ -204,17 +207,20 @@ describe("nodes with TLS", () => {
   it("authenticate by secret over mutually trusted certificates", async () => {
     const shared = { cluster: { secret }, tls: tlsOf("shared") }
     const { port } = await served(shared)
-    assert.equal(await asked(port, shared), 0)
-    assert.equal(await asked(port, { cluster: { secret }, tls: tlsOf("user") }), "UNAVAILABLE")
-    assert.equal(await asked(port, { cluster: { secret } }), "UNAVAILABLE")
+    assert.equal(await sendRequest(port, shared), 0)
+    assert.equal(
+      await sendRequest(port, { cluster: { secret }, tls: tlsOf("user") }),
+      "UNAVAILABLE",
+    )
+    assert.equal(await sendRequest(port, { cluster: { secret } }), "UNAVAILABLE")
   })
 
   it("need no secret if certificates have the names of nodes", async () => {
     const { port } = await served({ tls: tlsOf("node-1", "ours") })
-    assert.equal(await asked(port, { tls: tlsOf("node-2", "ours") }), 0)
-    assert.equal(await asked(port, { tls: tlsOf("user", "ours") }), "UNAUTHENTICATED")
+    assert.equal(await sendRequest(port, { tls: tlsOf("node-2", "ours") }), 0)
+    assert.equal(await sendRequest(port, { tls: tlsOf("user", "ours") }), "UNAUTHENTICATED")
     // A claimed name without proof does not count.
-    assert.equal(await asked(port, { tls: tlsOf("shared", "ours") }, "node-2"), "UNAVAILABLE")
+    assert.equal(await sendRequest(port, { tls: tlsOf("shared", "ours") }, "node-2"), "UNAVAILABLE")
   })
 
   it("use the current files of [tls]", async () => {
@@ -232,8 +238,8 @@ describe("nodes with TLS", () => {
   it("prefer a secret over a certificate", async () => {
     const both = { cluster: { secret }, tls: tlsOf("node-1", "ours") }
     const { port } = await served(both)
-    assert.equal(await asked(port, { cluster: { secret }, tls: tlsOf("user", "ours") }), 0)
-    assert.equal(await asked(port, { tls: tlsOf("node-2", "ours") }), 0)
+    assert.equal(await sendRequest(port, { cluster: { secret }, tls: tlsOf("user", "ours") }), 0)
+    assert.equal(await sendRequest(port, { tls: tlsOf("node-2", "ours") }), 0)
   })
 })
 
@@ -373,8 +379,8 @@ describe("a node of another release", () => {
   it("is named by the node that is incompatible with it", async () => {
     const address = await startOther()
     const known = `${address} speaks versions 8 to 9 of the node protocol, this node`
-    const told = await apartFrom(address)
-    assert.ok(told?.startsWith(known), told)
+    const result = await apartFrom(address)
+    assert.ok(result?.startsWith(known), result)
   })
   it("is not a problem while at least as many nodes are compatible", async () => {
     const [one, other] = [await startOther(), await startOther()]

@@ -326,7 +326,7 @@ describe("a backup", () => {
 
 describe("the context of a backup", () => {
   const { engine_snapshot_id, taken_at } = snapshot
-  const asked = {
+  const request = {
     ...backup,
     engine_snapshot_id: null,
     taken_at: null,
@@ -335,10 +335,10 @@ describe("the context of a backup", () => {
     restores: [],
     reason: null,
   }
-  const made = { ...asked, engine_snapshot_id, taken_at }
+  const made = { ...request, engine_snapshot_id, taken_at }
 
   it("has its request, and then its snapshot", () => {
-    assert.deepEqual(known(...running), asked)
+    assert.deepEqual(known(...running), request)
     assert.deepEqual(known(...available), made)
     assert.deepEqual(known(...states["available, locked"]), { ...made, protected_until: at })
   })
@@ -351,11 +351,11 @@ describe("the context of a backup", () => {
   it("is the same for an adopted backup", () =>
     assert.deepEqual(known(was_adopted), { ...made, job_id: null }))
   it("has the reason of its failure until a retry", () => {
-    assert.deepEqual(known(...states.error), { ...asked, reason })
-    assert.deepEqual(known(...states["queued again"]), asked)
+    assert.deepEqual(known(...states.error), { ...request, reason })
+    assert.deepEqual(known(...states["queued again"]), request)
   })
   it("has no snapshot after it was lost", () =>
-    assert.deepEqual(known(...running, locked, lost), { ...asked, reason: lost_reason }))
+    assert.deepEqual(known(...running, locked, lost), { ...request, reason: lost_reason }))
   it("has the restores that read it", () => {
     const other = BackupRestoreStarted.make({ restore_id: other_restore_id })
     assert.deepEqual(known(...available, restoring, other).restores, [restore_id, other_restore_id])

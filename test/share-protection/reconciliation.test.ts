@@ -26,17 +26,17 @@ const drift = [
 ] as const
 const found = { drift, drift_count: 12 }
 
-const asked = ReconciliationTriggered.make({})
+const triggered = ReconciliationTriggered.make({})
 const started = (at: string) => ReconciliationStarted.make({ at })
 const finished = ReconciliationFinished.make(found)
 
 const states = {
   idle: [],
-  asked: [asked],
+  triggered: [triggered],
   running: [started(at)],
-  "running because it was asked": [asked, started(at)],
+  "running because it was triggered": [triggered, started(at)],
   "idle again": [started(at), finished],
-  "asked again": [started(at), finished, asked],
+  "triggered again": [started(at), finished, triggered],
 } satisfies Record<string, ReadonlyArray<ReconciliationEvent>>
 
 const conflict = "svc.conflict"
@@ -49,21 +49,21 @@ describe("reconciliation", () => {
     TriggerReconciliation: [
       {
         command: TriggerReconciliation.make({}),
-        in: { idle: [asked], "idle again": [asked] },
+        in: { idle: [triggered], "idle again": [triggered] },
         otherwise: [],
       },
     ],
     StartReconciliation: [
       {
         command: StartReconciliation.make({ at: later }),
-        in: { running: conflict, "running because it was asked": conflict },
+        in: { running: conflict, "running because it was triggered": conflict },
         otherwise: [started(later)],
       },
     ],
     FinishReconciliation: [
       {
         command: FinishReconciliation.make(found),
-        in: { running: [finished], "running because it was asked": [finished] },
+        in: { running: [finished], "running because it was triggered": [finished] },
         otherwise: conflict,
       },
     ],
@@ -74,7 +74,7 @@ describe("reconciliation", () => {
     assert.deepEqual(known(...states["idle again"]).context, { last_started_at: at, ...found })
   })
   it("keeps the last drift while the next run is in progress", () =>
-    assert.deepEqual(known(...states["asked again"], started(later)).context, {
+    assert.deepEqual(known(...states["triggered again"], started(later)).context, {
       last_started_at: later,
       ...found,
     }))

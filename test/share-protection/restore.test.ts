@@ -112,11 +112,11 @@ describe("a restore", () => {
   })
 
   it("keeps its request, its new share and its error", () => {
-    const asked = { ...restore, new_share_id: null, reason: null }
-    assert.deepEqual(known(requested, queued, started), asked)
-    assert.deepEqual(known(...states.available), { ...asked, new_share_id })
-    assert.deepEqual(known(...states.error), { ...asked, reason })
-    assert.deepEqual(known(...states["queued again"]), asked)
+    const body = { ...restore, new_share_id: null, reason: null }
+    assert.deepEqual(known(requested, queued, started), body)
+    assert.deepEqual(known(...states.available), { ...body, new_share_id })
+    assert.deepEqual(known(...states.error), { ...body, reason })
+    assert.deepEqual(known(...states["queued again"]), body)
   })
 
   it("fits in a snapshot with every field at its longest", () => {

@@ -11,11 +11,11 @@ import { backup_id, policy_id, project_id, share_id } from "../world/share-prote
 const tags: SnapshotTags = { backup_id, project_id, share_id, policy_id, crash_consistent: true }
 
 describe("a snapshot's tags", () => {
-  for (const said of [tags, { ...tags, policy_id: null }, { ...tags, crash_consistent: false }]) {
-    it(`encode ${JSON.stringify(said)}`, () => {
-      assert.deepEqual(readTags(tagsOf(said)), Option.some(said))
-      assert.deepEqual(readTags(tagsOf(said).toReversed()), Option.some(said))
-      assert.include(tagsOf(said), backupTag(backup_id))
+  for (const fields of [tags, { ...tags, policy_id: null }, { ...tags, crash_consistent: false }]) {
+    it(`encode ${JSON.stringify(fields)}`, () => {
+      assert.deepEqual(readTags(tagsOf(fields)), Option.some(fields))
+      assert.deepEqual(readTags(tagsOf(fields).toReversed()), Option.some(fields))
+      assert.include(tagsOf(fields), backupTag(backup_id))
     })
   }
 

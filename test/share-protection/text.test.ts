@@ -25,9 +25,9 @@ const cases = (
   wrong: ReadonlyArray<unknown>,
 ) => {
   const is = Schema.is(schema)
-  const told = (value: unknown) => JSON.stringify(value)?.slice(0, 60) ?? "undefined"
-  for (const value of right) it(`may be ${told(value)}`, () => assert.isTrue(is(value)))
-  for (const value of wrong) it(`may not be ${told(value)}`, () => assert.isFalse(is(value)))
+  const textOf = (value: unknown) => JSON.stringify(value)?.slice(0, 60) ?? "undefined"
+  for (const value of right) it(`may be ${textOf(value)}`, () => assert.isTrue(is(value)))
+  for (const value of wrong) it(`may not be ${textOf(value)}`, () => assert.isFalse(is(value)))
 }
 
 describe("a name", () =>

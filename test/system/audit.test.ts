@@ -38,8 +38,8 @@ const send = Effect.fnUntraced(function* (
   origin: Partial<Origin> = {},
 ) {
   const commands = yield* Commands
-  const asked = { command_id: crypto.randomUUID(), actor: "alice", at: hour(8), ...origin }
-  return yield* commands.send(asked, address(Counter, id, command))
+  const request = { command_id: crypto.randomUUID(), actor: "alice", at: hour(8), ...origin }
+  return yield* commands.send(request, address(Counter, id, command))
 })
 
 /** One commit an hour, 8 to 12 o'clock; any two differ in at least one filter. */

@@ -174,12 +174,12 @@ describe("the checkpointer", () => {
       const run = yield* checkpointer({ commits: 2, seconds: 300 }).start
       yield* count("x", 2)
       yield* Stream.runForEach(log.read(""), run.fold)
-      const asked = run.due(0)
-      assert.equal(asked.now[0]?.command_id, "checkpoint-1")
+      const pending = run.due(0)
+      assert.equal(pending.now[0]?.command_id, "checkpoint-1")
       const before = yield* log.head("")
       yield* count("x", 5)
       yield* Stream.runForEach(log.read("", before), run.fold)
-      assert.deepEqual(run.due(0), asked)
+      assert.deepEqual(run.due(0), pending)
     }).pipe(Effect.provide(app)),
   )
 

@@ -57,8 +57,8 @@ describe("a read model and its rebuild", () => {
           `delete from system_audit_event where place = ${place(5).place}`,
           "insert into system_audit_hour values (1, 2, 3)",
         )
-        const { count: told, rows } = yield* difference
-        assert.equal(told, 3)
+        const { count: counted, rows } = yield* difference
+        assert.equal(counted, 3)
         assert.deepEqual(rows, [
           {
             table: "system_audit_event",
@@ -82,8 +82,8 @@ describe("a read model and its rebuild", () => {
         const many =
           "with recursive n(i) as (values(1) union all select i + 1 from n where i < 250)"
         spoil(folder, `${many} insert into system_audit_hour select i, 1, 1 from n`)
-        const { count: told, rows } = yield* difference
-        assert.deepEqual([told, rows.length], [250, 100])
+        const { count: counted, rows } = yield* difference
+        assert.deepEqual([counted, rows.length], [250, 100])
       }),
     ),
   )

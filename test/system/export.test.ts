@@ -47,8 +47,8 @@ const read = (text: string) => {
   return { commits, manifest }
 }
 
-const all = (asked: ExportRequest) =>
-  Effect.map(Stream.runCollect(exportChunks(asked)), (pieces) => read([...pieces].join("")))
+const all = (request: ExportRequest) =>
+  Effect.map(Stream.runCollect(exportChunks(request)), (pieces) => read([...pieces].join("")))
 
 const story = Effect.gen(function* () {
   yield* sealedStory
@@ -64,8 +64,8 @@ describe("an export", () => {
         commits.map(({ position }) => position),
         Array.from({ length: head }, (_, i) => i + 1),
       )
-      const { position, count: told, first, last, heads_complete } = manifest
-      assert.deepEqual([position, told, first, last], [head, head, 1, head])
+      const { position, count: counted, first, last, heads_complete } = manifest
+      assert.deepEqual([position, counted, first, last], [head, head, 1, head])
       assert.isTrue(heads_complete)
       assert.equal(manifest.heads.length, 3)
       for (const { stream, hash } of manifest.heads) {
@@ -81,8 +81,8 @@ describe("an export", () => {
   it.effect("may select one aggregate, a kind, or a period", () =>
     Effect.gen(function* () {
       yield* story
-      const positions = (asked: ExportRequest) =>
-        Effect.map(all(asked), ({ commits, manifest }) => {
+      const positions = (request: ExportRequest) =>
+        Effect.map(all(request), ({ commits, manifest }) => {
           assert.equal(manifest.count, commits.length)
           return commits
         })

@@ -23,7 +23,7 @@ const range = (generation: number, base: number, size = base) => ({
 })
 const started = (generation: number, base: number) =>
   GenerationStarted.make(range(generation, base))
-const start = (...asked: Parameters<typeof range>) => StartGeneration.make(range(...asked))
+const start = (...args: Parameters<typeof range>) => StartGeneration.make(range(...args))
 const generations = given(Generation)
 
 describe("the generations of the log", () => {

@@ -34,13 +34,13 @@ const verdict = (proof: unknown, key: string, kept?: string) =>
     writeFileSync(path, JSON.stringify(proof))
     if (kept !== undefined) writeFileSync(kept_path, kept)
     const args = [checker, path, key, ...(kept === undefined ? [] : [kept_path])]
-    const said = await new Promise<{ code: number; out: string; err: string }>((resolve) =>
+    const result = await new Promise<{ code: number; out: string; err: string }>((resolve) =>
       execFile("python3", args, { timeout: check_ms_max }, (error, out, err) =>
         resolve({ code: error === null ? 0 : Number(error.code), out, err }),
       ),
     )
     rmSync(folder, { recursive: true })
-    return said
+    return result
   })
 
 const aggregate = "test.counter.a"
@@ -132,9 +132,9 @@ const whenChecked = () =>
     it.effect("is valid, and shows the events", () =>
       Effect.gen(function* () {
         const { proof, verifier, kept } = yield* story
-        const said = yield* verdict(proof, verifier, kept)
-        assert.deepEqual([said.code, said.err], [0, ""])
-        const lines = said.out.trimEnd().split("\n")
+        const result = yield* verdict(proof, verifier, kept)
+        assert.deepEqual([result.code, result.err], [0, ""])
+        const lines = result.out.trimEnd().split("\n")
         assert.equal(lines.length, proof.commits.length + 1)
         // The aggregate and the last commit: a valid proof may be of something else.
         assert.equal(lines[0], `3 ${aggregate} 2026-11-20T03:00:00.000Z Counted`)
@@ -146,13 +146,13 @@ const whenChecked = () =>
     it.effect("is invalid after any change", () =>
       Effect.gen(function* () {
         const { proof, verifier } = yield* story
-        const said = yield* Effect.forEach(
+        const result = yield* Effect.forEach(
           Object.entries(tamperings),
           ([what, tamper]) =>
             Effect.map(verdict(tamper(proof), verifier), (one) => ({ what, ...one })),
           { concurrency: 2 },
         )
-        for (const { what, code, out, err } of said) {
+        for (const { what, code, out, err } of result) {
           assert.deepEqual([what, code, out], [what, 1, ""])
           assert.match(err, /^not proven: /, what)
         }
@@ -197,8 +197,8 @@ describe("a proof", () => {
   it.effect("gives the reason if it is impossible", () =>
     Effect.gen(function* () {
       yield* count("a", 1)
-      const why = (asked: Parameters<typeof prove>[0]) =>
-        Effect.map(Effect.result(prove(asked)), (result) =>
+      const why = (request: Parameters<typeof prove>[0]) =>
+        Effect.map(Effect.result(prove(request)), (result) =>
           Result.isFailure(result) ? String(result.failure) : "",
         )
       assert.include(yield* why({ stream: aggregate }), "No commits are sealed")

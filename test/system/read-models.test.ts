@@ -54,7 +54,7 @@ interface Asked extends Served {
 
 const withModels = <A>(
   others: (trace: Array<string>) => ReadonlyArray<readonly [string, Operated]>,
-  body: (asked: Asked, trace: Array<string>) => Promise<A>,
+  body: (request: Asked, trace: Array<string>) => Promise<A>,
 ) =>
   Effect.gen(function* () {
     for (const by of [1, 2, 3]) yield* count(by)

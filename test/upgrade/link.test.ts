@@ -72,15 +72,15 @@ describePrevious("a link to a node of the release before", (place) => {
     const old = await startOld(place())
     const local = memoryEngine()
     const { address } = await linked(local)
-    const said: Asked = await old.ask({ ask: address })
-    const [small, large] = said.had
-    assert.deepEqual(said.created, [true, true])
+    const message: Asked = await old.ask({ ask: address })
+    const [small, large] = message.had
+    assert.deepEqual(message.created, [true, true])
     assert.deepEqual([small?.created_at, small?.kind, large?.created_at], ["1000", "whole", "2000"])
-    assert.deepEqual([said.had[2], said.page.copies.length], [null, 2])
-    assert.deepEqual(said.kept, [true, false, true], "of the ring that it named")
-    assert.equal(said.fetched_bytes, 2_000_000)
+    assert.deepEqual([message.had[2], message.page.copies.length], [null, 2])
+    assert.deepEqual(message.kept, [true, false, true], "of the ring that it named")
+    assert.equal(message.fetched_bytes, 2_000_000)
     assert.deepEqual(
-      said.after.map((copy) => copy?.kind),
+      message.after.map((copy) => copy?.kind),
       [undefined, "tombstone", undefined],
     )
   })

@@ -67,8 +67,8 @@ const compare = Effect.fnUntraced(function* <Tables>(
     const now = dump[table]
     assert.isDefined(now, `${table} exists`)
     const columns = Object.keys(JSON.parse(rows[0] ?? "{}"))
-    const had = rowsOf(rows, columns)
-    assert.deepEqual(rowsOf(now ?? [], columns).slice(0, had.length), had, table)
+    const previous = rowsOf(rows, columns)
+    assert.deepEqual(rowsOf(now ?? [], columns).slice(0, previous.length), previous, table)
     assert.equal(now?.length, rows.length, table)
     compared += rows.length
   }

@@ -51,11 +51,11 @@ const backUp = Effect.fnUntraced(function* (server: Server) {
     writeFileSync(join(folder, "file.txt"), "kept")
     const target_id = await enroll(server, tenant, bucket)
     const policy = { name: "nightly", share_id, target_id, schedule: "0 3 * * *" }
-    await tenant.asked("POST", "/v1/policies", { ...policy, retention: { keep_last: 3 } })
+    await tenant.request("POST", "/v1/policies", { ...policy, retention: { keep_last: 3 } })
     const { backup } = await tenant.made("/v1/backups", { share_id, target_id })
     await tenant.available(`/v1/backups/${backup?.id}`)
-    const asked = { backup_id: backup?.id, mode: "new_share" }
-    const { restore } = await tenant.made("/v1/restores", asked)
+    const body = { backup_id: backup?.id, mode: "new_share" }
+    const { restore } = await tenant.made("/v1/restores", body)
     await tenant.available(`/v1/restores/${restore?.id}`)
     tenant.close()
   })
@@ -80,9 +80,9 @@ const readAll = (data_dir: string) =>
 const schemasOf = (place: string): Schemas => {
   const script = "previous-schemas.mjs"
   copyFileSync(join(import.meta.dirname, script), join(place, script))
-  const said = execFileSync(process.execPath, [script], { cwd: place }).toString()
+  const result = execFileSync(process.execPath, [script], { cwd: place }).toString()
   const published = readFileSync(join(place, "docs/events.schema.json"), "utf8")
-  return { ...JSON.parse(said), published: JSON.parse(published) }
+  return { ...JSON.parse(result), published: JSON.parse(published) }
 }
 
 const renew = Effect.gen(function* () {

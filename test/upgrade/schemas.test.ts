@@ -86,7 +86,7 @@ interface Shown {
   readonly parts: ReadonlyArray<Part>
 }
 
-const shown: ReadonlyArray<Shown> = [
+const read: ReadonlyArray<Shown> = [
   ...[blob_storage, share_protection, capital_pressure, webhooks].map(
     ({ service, version, projections }) => {
       return { service, version, parts: projections.map(({ part }) => part) }
@@ -117,7 +117,7 @@ describe("a release that has more types of events", () => {
       return before === undefined || typesIn(schema).difference(typesIn(before)).size > 0
     })
     const names = grown.map(([name]) => name)
-    assert.deepEqual(stale(names, shown, read_models), [])
+    assert.deepEqual(stale(names, read, read_models), [])
   })
   const kind = (machine: number, ...types: ReadonlyArray<string>): Kind => ({
     schema: { anyOf: types.map((type) => tagged(type)) },
@@ -129,15 +129,15 @@ describe("a release that has more types of events", () => {
     assert.deepEqual(unraised(before, new Map([["a", kind(1, "A", "C")]])), ["a"])
     assert.deepEqual(unraised(before, new Map([["a", kind(2, "A", "C")]])), [])
     assert.deepEqual(unraised(before, new Map([["b", kind(1, "B")]])), [])
-    const versions = Object.fromEntries(shown.map(({ service, version }) => [service, version]))
+    const versions = Object.fromEntries(read.map(({ service, version }) => [service, version]))
     for (const [name, ...services] of [
       ["blob-storage.cluster", "blob-storage"],
       ["system.webhook", "system-webhook"],
       ["carrier-search.search", "system"],
       ["system.election"],
     ] as const) {
-      assert.deepEqual(stale([name], shown, versions), [...services], name)
-      assert.deepEqual(stale([name], shown, {}), [])
+      assert.deepEqual(stale([name], read, versions), [...services], name)
+      assert.deepEqual(stale([name], read, {}), [])
     }
   })
 })

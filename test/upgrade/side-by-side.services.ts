@@ -8,12 +8,12 @@ import { afterAll, it } from "vitest"
 import { noise } from "../contract/blob-storage/engine-bytes.ts"
 import { describeWithServer } from "../world/programs/nats.ts"
 import { hashed } from "../world/server/blob-client.ts"
-import { type Client, connect, shown } from "../world/server/client.ts"
+import { type Client, connect, responseText } from "../world/server/client.ts"
 import { getRaw, putAs } from "../world/server/cluster-run.ts"
 import { type Deployment, newDeployment } from "../world/server/deployment.ts"
 import { startNats } from "../world/server/outside-nats.ts"
 import { dumpReadModels } from "../world/server/read-models.ts"
-import { cleanUp, newFolder, type Server, told, until } from "../world/server/server.ts"
+import { cleanUp, newFolder, outputOf, type Server, until } from "../world/server/server.ts"
 import { describePrevious } from "./previous.ts"
 import { differences } from "./rows.ts"
 
@@ -50,7 +50,7 @@ const reads = async (client: Client, bytes: Uint8Array) => {
 
 const put = async (client: Client, bytes: Uint8Array) => {
   const answer = await putAs(client, bytes, "REPLICA2")
-  assert(answer.status < 300, shown(answer))
+  assert(answer.status < 300, responseText(answer))
 }
 
 /** Registers a target that waits for its trust: a command without external calls. */
@@ -59,7 +59,7 @@ const register = async (client: Client, name: string) => {
     headers: { "content-type": "application/json", "idempotency-key": `key-${name}` },
     body: JSON.stringify({ name, endpoint: "https://s3.example.org", bucket: "bucket-of-it" }),
   })
-  assert(answer.status < 300, shown(answer))
+  assert(answer.status < 300, responseText(answer))
   const id: string = JSON.parse(answer.body.toString()).target.id
   return { id, position: String(answer.headers["x-almanac-position"]) }
 }
@@ -83,7 +83,7 @@ const workBoth = async (part: string, one: Clients, other: Clients) => {
     await reads(there.blob, bytes)
     const made = await register(here.member, `target-${part}-${n}`)
     const found = await readTarget(there.member, made.id, made.position)
-    assert.equal(found.status, 200, shown(found))
+    assert.equal(found.status, 200, responseText(found))
     // Put again on the other one: the two releases encode their messages differently.
     await put(there.blob, bytes)
     await reads(here.blob, bytes)
@@ -125,14 +125,14 @@ describePrevious("this release together with the one before", (place) => {
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ url: "https://hooks.example.org/", types: ["blob_stored"] }),
       })
-      assert(hook.status < 300, shown(hook))
+      assert(hook.status < 300, responseText(hook))
       await workBoth("with-webhook", before, now)
       await Promise.all([ready(old), ready(fresh)])
 
       const gone = noise(1000, 100)
       const { id } = hashed(gone)
       const deleted = await before.blob.ask("DELETE", `/v1/blobs/${id}?scope=cluster`)
-      assert(deleted.status < 300, shown(deleted))
+      assert(deleted.status < 300, responseText(deleted))
       assert.equal((await getRaw(now.blob, id)).status, 404)
 
       await until("both read models to be the same", soon_ms, () => {
@@ -142,7 +142,7 @@ describePrevious("this release together with the one before", (place) => {
       })
 
       await deployment.stop("first")
-      assert.doesNotMatch(told(old), /"(ERROR|FATAL)"/)
+      assert.doesNotMatch(outputOf(old), /"(ERROR|FATAL)"/)
       const third = await deployment.start("first")
       const next = clientsOf(deployment, third)
       await untilBoth(next.blob)

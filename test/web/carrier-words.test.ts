@@ -55,9 +55,9 @@ describe("a range", () => {
   })
 
   it("goes into an address and comes back", () => {
-    const asked = { start: 7, end: 1_000_007 }
-    const texts = range.fieldsInHash(range.hashOf(asked))
-    expect(range.readRange(texts?.start ?? "", texts?.end ?? "")).toEqual(asked)
+    const request = { start: 7, end: 1_000_007 }
+    const texts = range.fieldsInHash(range.hashOf(request))
+    expect(range.readRange(texts?.start ?? "", texts?.end ?? "")).toEqual(request)
     expect(range.fieldsInHash("")).toBe(undefined)
     expect(range.fieldsInHash("#main")).toBe(undefined)
     expect(range.fieldsInHash("#end=3")).toEqual({ start: "", end: "3" })
@@ -65,21 +65,21 @@ describe("a range", () => {
 })
 
 describe("the pace", () => {
-  const told = (steps: ReadonlyArray<readonly [at: number, done: number]>) =>
+  const rateAfter = (steps: ReadonlyArray<readonly [at: number, done: number]>) =>
     rateOf(
       steps.reduce<ReturnType<typeof addSample>>((all, [at, done]) => addSample(all, at, done), []),
     )
 
   it("is that of the last ten seconds", () => {
-    expect(told([[0, 0]])).toBe(undefined)
+    expect(rateAfter([[0, 0]])).toBe(undefined)
     expect(
-      told([
+      rateAfter([
         [0, 0],
         [500, 100],
       ]),
     ).toBe(undefined)
     expect(
-      told([
+      rateAfter([
         [0, 0],
         [2_000, 100],
       ]),
@@ -91,9 +91,9 @@ describe("the pace", () => {
       [20_000, 5_150],
       [25_000, 5_200],
     ] as const
-    expect(told(slower)).toBe(10)
+    expect(rateAfter(slower)).toBe(10)
     expect(
-      told([
+      rateAfter([
         [0, 0],
         [60_000, 600],
       ]),

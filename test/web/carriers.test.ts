@@ -36,7 +36,7 @@ describeWithChromium("the page of carrier search", () => {
     served.source = sources.mirror
     served.spare = undefined
     served.answer = answering(someNames)
-    served.asked.length = 0
+    served.requests.length = 0
     served.hung_up = 0
   })
   afterAll(async () => {

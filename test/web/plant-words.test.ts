@@ -22,7 +22,7 @@ describe("a class name", () => {
     ["Demo_not_a_leaf", "Demo not a leaf"],
     ["A___b___c", "A: b c"],
     ["", ""],
-  ])("%s is said as %s", (name, said) => expect(classText(name)).toBe(said))
+  ])("%s is said as %s", (name, expected) => expect(classText(name)).toBe(expected))
 })
 
 describe("a chance", () => {
@@ -34,5 +34,7 @@ describe("a chance", () => {
     [0.0511, "5.1%"],
     [0.0004, "<0.1%"],
     [0, "0.0%"],
-  ])("of %d is said as %s", (probability, said) => expect(probabilityText(probability)).toBe(said))
+  ])("of %d is said as %s", (probability, expected) =>
+    expect(probabilityText(probability)).toBe(expected),
+  )
 })

@@ -33,7 +33,7 @@ describeWithChromium("the page of plant disease prediction", () => {
   beforeEach(() => {
     served.model = real_model
     served.answer = blighted
-    served.asked.length = 0
+    served.requests.length = 0
     served.at_once = 0
   })
   afterAll(async () => {

@@ -6,7 +6,7 @@ import { buildIfNeeded, filesOf, sizeOf } from "../world/web/built.ts"
 import { describeWithChromium, launch } from "../world/web/chromium.ts"
 import { openapi } from "../world/web/openapi.ts"
 import { listen } from "../world/web/served.ts"
-import { leave, look, overflowOf, picture, type Size } from "../world/web/shown.ts"
+import { leave, look, overflowOf, picture, type Size } from "../world/web/view.ts"
 
 /** The page without the API description; compressed. */
 const page_bytes_max = 20_000
@@ -46,8 +46,8 @@ describeWithChromium("the API reference", () => {
     look(browser, served, { path: "/docs", hash, wait: "#main h2", ...options })
 
   it("begins with the introduction, as the description has it", async () => {
-    const shown = await open("")
-    const { page } = shown
+    const view = await open("")
+    const { page } = view
     const main = page.locator("#main")
     expect(await main.locator("h2").textContent()).toBe("Almanac API")
     expect(await main.locator("h3").allTextContents()).toEqual([
@@ -65,23 +65,23 @@ describeWithChromium("the API reference", () => {
     await page.getByRole("link", { name: "Errors" }).click()
     expect(new URL(page.url()).hash).toBe("#introduction/errors")
     expect(await page.evaluate(() => document.activeElement?.id)).toBe("introduction/errors")
-    await leave(shown)
+    await leave(view)
   })
 
   it("links the other pages and both documents", async () => {
-    const shown = await open("")
-    const header = shown.page.locator("#header")
+    const view = await open("")
+    const header = view.page.locator("#header")
     const links = await header
       .locator("a")
       .evaluateAll((all) => all.map((one) => one.getAttribute("href")))
     const pages = ["/", "/carriers", "/plants", "/console", "/docs"]
     expect(links).toEqual([...pages, "/openapi.json", "/asyncapi.json"])
-    await leave(shown)
+    await leave(view)
   })
 
   it("shows an operation: access, parameters, body, responses, errors, examples", async () => {
-    const shown = await open("#folders/create")
-    const { page } = shown
+    const view = await open("#folders/create")
+    const { page } = view
     expect(await page.title()).toBe("Create a folder \u00b7 API \u00b7 Almanac")
     const article = page.locator("article").filter({ hasText: "Creates a folder." })
     expect(await page.evaluate(() => document.activeElement?.id)).toBe("folders/create")
@@ -104,35 +104,35 @@ describeWithChromium("the API reference", () => {
     expect(JSON.parse(response ?? "")).toEqual({ name: "photos", depth: 2, note: null })
     const error = article.locator("details.bad")
     expect(await error.locator("summary").textContent()).toBe("409 A folder with this name exists.")
-    await leave(shown)
+    await leave(view)
   })
 
   it("opens the properties of a schema that contains itself, level by level", async () => {
-    const shown = await open("#folders/create")
-    const folders = shown.page
+    const view = await open("#folders/create")
+    const folders = view.page
       .locator("article", { hasText: "Creates a folder." })
       .locator(".part .property", { hasText: "folders" })
     await folders.first().locator("summary").first().click()
     await folders.first().locator(".inner summary").first().click()
     expect(await folders.first().locator(".inner .inner .property").count()).toBe(6)
-    await leave(shown)
+    await leave(view)
   })
 
   it("fills the path of a request, and merges the limits of a parameter", async () => {
-    const shown = await open("#folders")
-    const { page } = shown
+    const view = await open("#folders")
+    const { page } = view
     const requests = await page.locator("figure pre").allTextContents()
     expect(requests.join()).toContain("/v1/folders/0191d3a0-0000-7000-8000-000000000001'")
     const limit = page.locator(".property", { hasText: "limit" }).first()
     expect(await limit.textContent()).toBe(
       "limitqueryinteger1 to 1000default 100Maximum number of folders.",
     )
-    await leave(shown)
+    await leave(view)
   })
 
   it("filters operations by words of their path, title and method", async () => {
-    const shown = await open("")
-    const { page } = shown
+    const view = await open("")
+    const { page } = view
     const field = page.getByRole("searchbox", { name: "Filter operations" })
     await field.fill("folder delete")
     const found = page.locator("#contents ul ul a")
@@ -142,35 +142,35 @@ describeWithChromium("the API reference", () => {
     await page.getByRole("heading", { name: "Delete a folder" }).waitFor()
     await field.fill("nothing like it")
     await page.getByText("No operation matches.").waitFor()
-    await leave(shown)
+    await leave(view)
   })
 
   it("reports a failure, and retries", async () => {
     status = 503
-    const shown = await look(browser, served, { path: "/docs", wait: "[role=alert]" })
-    expect(await shown.page.locator("[role=alert]").textContent()).toContain("status 503")
+    const view = await look(browser, served, { path: "/docs", wait: "[role=alert]" })
+    expect(await view.page.locator("[role=alert]").textContent()).toContain("status 503")
     status = 200
-    await shown.page.getByRole("button", { name: "Retry" }).click()
-    await shown.page.getByRole("heading", { name: "Almanac API" }).waitFor()
-    await leave(shown)
+    await view.page.getByRole("button", { name: "Retry" }).click()
+    await view.page.getByRole("heading", { name: "Almanac API" }).waitFor()
+    await leave(view)
   })
 
   it("fits a phone, whose contents are closed until needed", async () => {
-    const shown = await open("#folders", { size: "phone" })
-    const { page } = shown
+    const view = await open("#folders", { size: "phone" })
+    const { page } = view
     expect(await overflowOf(page)).toBe(0)
     expect(await page.locator("#contents ul").first().isVisible()).toBe(false)
     await page.getByText("Contents", { exact: true }).click()
     await page.getByRole("link", { name: "Health checks" }).click()
     await page.getByRole("heading", { name: "Check that the process runs" }).waitFor()
     await picture(page, "reference-phone")
-    await leave(shown)
+    await leave(view)
   })
 
   for (const colorScheme of ["light", "dark"] as const) {
     it(`has nothing that axe finds serious when ${colorScheme}`, async () => {
-      const shown = await open("", { colorScheme })
-      const { page } = shown
+      const view = await open("", { colorScheme })
+      const { page } = view
       expect(await serious(page)).toEqual([])
       await page.evaluate(() => {
         location.hash = "#folders"
@@ -183,12 +183,12 @@ describeWithChromium("the API reference", () => {
       }
       for (const one of await page.locator(".response > summary").all()) await one.click()
       expect(await serious(page)).toEqual([])
-      await picture(page, `reference-desk-${colorScheme}`)
+      await picture(page, `reference-desktop-${colorScheme}`)
       const levels = await page.evaluate(() =>
         [...document.querySelectorAll("h1, h2, h3, h4, h5")].map((one) => Number(one.tagName[1])),
       )
       expect(levels.filter((level, index) => level - (levels[index - 1] ?? 0) > 1)).toEqual([])
-      await leave(shown)
+      await leave(view)
     })
   }
 })

@@ -3,12 +3,12 @@ import type { OwnTokens } from "#adapters/identity/identity.ts"
 import type { Authenticate } from "#gateway/identity.ts"
 
 /** The caller that this token authenticates. */
-export const asked = (authenticate: Authenticate, token: string | undefined) =>
+export const callerOf = (authenticate: Authenticate, token: string | undefined) =>
   authenticate({ token: token === undefined ? undefined : () => token })
 
 /** The reason of a rejection, or the tag of the error. */
 export const reason = (authenticate: Authenticate, token: string | undefined) =>
-  Effect.map(Effect.flip(asked(authenticate, token)), (error) =>
+  Effect.map(Effect.flip(callerOf(authenticate, token)), (error) =>
     error._tag === "Unauthenticated" ? error.reason : error._tag,
   )
 

@@ -39,7 +39,7 @@ export const everyState = <
       for (const state of Object.keys(states) as Array<State>) {
         const outcome: Outcome<Event, Rejection["code"]> = per?.[state] ?? otherwise
         const what = [type, special].filter((word) => word !== undefined).join(" ")
-        it(`${what} when ${state}: ${told(outcome)}`, () => {
+        it(`${what} when ${state}: ${outcomeText(outcome)}`, () => {
           const then = given(decider)(...states[state]).when(command)
           if (isEvents(outcome)) then.thenEvents(...outcome)
           else then.thenRejected(outcome)
@@ -52,7 +52,7 @@ export const everyState = <
 const isEvents = <Event, Code>(outcome: Outcome<Event, Code>): outcome is ReadonlyArray<Event> =>
   Array.isArray(outcome)
 
-const told = (outcome: Outcome<Message, string>) =>
+const outcomeText = (outcome: Outcome<Message, string>) =>
   isEvents(outcome) ? outcome.map(({ type }) => type).join(", ") || "nothing changes" : outcome
 
 /** Asserts that the state after these events fits in a commit, and survives a save and restore. */

@@ -222,14 +222,14 @@ describe("a training", () => {
       threads: 1,
       batch_max: 1,
     })
-    const asked = names.flatMap((name, label) =>
+    const images = names.flatMap((name, label) =>
       [900, 901, 902, 903, 904, 905].map((seed) => ({
         label,
         bytes: drawLeaf(demo_classes.indexOf(name), seed, side),
       })),
     )
     let right = 0
-    for (const { label, bytes } of asked) {
+    for (const { label, bytes } of images) {
       const tensor = new Float32Array(tensor_length)
       for (const [i, byte] of bytes.entries()) tensor[i] = byte / 255
       const [row] = await session.run([tensor])
@@ -305,8 +305,8 @@ describe("a training", () => {
     expect(await refusedOf(apart)).toBe(`no image in ${apart} can be read`)
     // The readable ones are held out.
     const held = await writeSome({ "train/x/a": [0, 2], "train/y/a": [0, 2], "valid/x/a": [1, 0] })
-    const told = `no image can be read in ${held}/train of the classes x, y`
-    expect(await refusedOf(held)).toBe(told)
+    const message = `no image can be read in ${held}/train of the classes x, y`
+    expect(await refusedOf(held)).toBe(message)
   })
 
   it("does not overwrite an existing folder", async () => {

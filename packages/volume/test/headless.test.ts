@@ -96,7 +96,7 @@ const again = (dir: string) => opened(dir, { clock })
 /**
  * Asserts that the blob is quarantined, reported once with everything in its tail, and put again.
  */
-const assertTold = async (engine: VolumeEngine, id: BlobId, size: number) => {
+const assertReported = async (engine: VolumeEngine, id: BlobId, size: number) => {
   const facts = await reportedIn(engine)
   assert.deepEqual(
     facts.map((fact) => [fact.cursor, fact.id, fact.size, fact.policy]),
@@ -131,7 +131,7 @@ describe("a blob with a corrupt head after the last checkpoint", () => {
       for (const place of places) {
         const dir = damagedAt(life, place)
         const engine = await again(dir)
-        await assertTold(engine, life.id, size)
+        await assertReported(engine, life.id, size)
         await assertToldNoMore(await again(copyOf(dir)), size)
       }
     }, 120_000)
@@ -143,7 +143,7 @@ describe("a blob with a corrupt head after the last checkpoint", () => {
       const dir = damagedAt(life, life.start + fields.size)
       const engine = await again(dir)
       assert.equal(await readOne(engine, 2, size), "BlobCorrupt")
-      await assertTold(engine, life.id, size)
+      await assertReported(engine, life.id, size)
       await assertToldNoMore(await again(copyOf(dir)), size)
     }
   })
@@ -152,7 +152,7 @@ describe("a blob with a corrupt head after the last checkpoint", () => {
     const life = await killed(small_bytes)
     const dir = damagedAt(life, life.start + fields.hash)
     flip(life.batch.path.replace(life.dir, dir), life.batch.position + 20)
-    await assertTold(await again(dir), life.id, small_bytes)
+    await assertReported(await again(dir), life.id, small_bytes)
   })
 
   it("costs no other blob of its batch, and two of them are both reported", async () => {
@@ -215,7 +215,7 @@ describe("a startup that finds a corrupt head", () => {
     assert(problems.some((problem) => problem.includes(life.id)))
     const copy = copyOf(dir)
     assert.equal((await reportedIn(await again(copy))).length, 1)
-    await assertTold(await again(copyOf(copy)), life.id, small_bytes)
+    await assertReported(await again(copyOf(copy)), life.id, small_bytes)
   })
 })
 

@@ -22,7 +22,7 @@ const until = (holds: () => boolean) =>
   )
 
 const node_id = NodeId.make("node-1")
-const said = { node_id, used_bytes: 2n ** 64n - 1n, blob_count: 3n }
+const values = { node_id, used_bytes: 2n ** 64n - 1n, blob_count: 3n }
 
 /** The listener of one process. */
 const process = (cluster: string) =>
@@ -40,10 +40,10 @@ describeNats("LiveNodes over NATS", (it) => {
       const one = yield* process("almanac")
       const other = yield* process("almanac")
       const foreign = yield* process("elsewhere")
-      yield* one.publish(said)
+      yield* one.publish(values)
       yield* until(() => other.find(node_id) !== undefined)
-      assert.equal(other.find(node_id)?.used_bytes, said.used_bytes)
-      yield* other.publish({ ...said, node_id: NodeId.make("node-2") })
+      assert.equal(other.find(node_id)?.used_bytes, values.used_bytes)
+      yield* other.publish({ ...values, node_id: NodeId.make("node-2") })
       yield* until(() => one.find("node-2") !== undefined)
       assert.isUndefined(foreign.find(node_id))
     }),
@@ -59,7 +59,7 @@ describeNats("LiveNodes over NATS", (it) => {
       }
       connection.publish(subject, "x".repeat(10_000))
       const other = yield* process("almanac")
-      yield* other.publish(said)
+      yield* other.publish(values)
       yield* until(() => one.find(node_id) !== undefined)
     }),
   )

@@ -140,9 +140,9 @@ describeWithServer("commands over the bus, when something is wrong", () => {
       // Writes, and then never responds.
       const mute = hosting(
         (send) =>
-          (...asked) =>
+          (...args) =>
             Effect.andThen(
-              send(...asked),
+              send(...args),
               Effect.andThen(Deferred.done(wrote, Exit.void), Effect.never),
             ),
       )
@@ -192,10 +192,10 @@ describeWithServer("commands over the bus, when something is wrong", () => {
       const ending = yield* Scope.make()
       const slow = hosting(
         (send) =>
-          (...asked) =>
+          (...args) =>
             Deferred.done(started, Exit.void).pipe(
               Effect.andThen(Deferred.await(go)),
-              Effect.andThen(send(...asked)),
+              Effect.andThen(send(...args)),
             ),
       )
       yield* Scope.provide(slow, ending)
@@ -235,9 +235,9 @@ describeWithServer("commands over the bus, when something is wrong", () => {
       const senders = 300
       const go = yield* Deferred.make<void>()
       let waiting = 0
-      yield* hosting((send) => (...asked) => {
+      yield* hosting((send) => (...args) => {
         waiting++
-        return Effect.andThen(Deferred.await(go), send(...asked))
+        return Effect.andThen(Deferred.await(go), send(...args))
       })
       const { send } = yield* sender()
       const sending = yield* Effect.forkChild(
@@ -263,9 +263,9 @@ describeWithServer("commands over the bus, when something is wrong", () => {
     Effect.gen(function* () {
       const seen = [0, 0]
       for (const host of [0, 1]) {
-        yield* hosting((send) => (...asked) => {
+        yield* hosting((send) => (...args) => {
           seen[host] = (seen[host] ?? 0) + 1
-          return send(...asked)
+          return send(...args)
         })
       }
       const { send } = yield* sender()
@@ -299,8 +299,8 @@ describeWithServer("commands over the bus, when something is wrong", () => {
         JSON.stringify({ origin: { ...origin("a"), actor: { secret: 1 } }, commands: [right] }),
         JSON.stringify({ origin: origin("secret".repeat(200)), commands: [right] }),
       ]) {
-        const asked = () => raw.request("command.test.counter.x", text, { timeout: 5000 })
-        const answer = yield* Effect.promise(asked)
+        const sendRequest = () => raw.request("command.test.counter.x", text, { timeout: 5000 })
+        const answer = yield* Effect.promise(sendRequest)
         assert.deepEqual(answer.json(), { unavailable: "The host failed; see its log." })
       }
       assert.lengthOf(

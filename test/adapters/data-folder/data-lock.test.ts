@@ -60,15 +60,15 @@ it.live("a second holder's error names the folder, the process and the next step
 it.live("a start waits for a command's short lock, and logs it once", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFolder
-    const said: Array<unknown> = []
-    const heard = Logger.layer([Logger.make(({ message }) => said.push(message))])
+    const messages: Array<unknown> = []
+    const heard = Logger.layer([Logger.make(({ message }) => messages.push(message))])
     const verb = yield* Scope.make()
     yield* Scope.provide(lockDataFolder(path, "brief"), verb)
     assert.equal(readFileSync(join(path, "run", "almanac.pid"), "utf8"), `${process.pid}\nbrief\n`)
     yield* Effect.forkScoped(Effect.andThen(Effect.sleep(400), Scope.close(verb, Exit.void)))
     yield* Effect.provide(lockDataFolder(path), heard)
-    assert.equal(said.length, 1)
-    assert.include(String(said[0]), `${path} is in use by process ${process.pid}`)
+    assert.equal(messages.length, 1)
+    assert.include(String(messages[0]), `${path} is in use by process ${process.pid}`)
     assert.equal(readFileSync(join(path, "run", "almanac.pid"), "utf8"), `${process.pid}\n`)
   }),
 )

@@ -106,15 +106,15 @@ describe("a look at a machine", () => {
 
   it("reports how full a disk is, and if a log is safe on it", () =>
     Effect.sync(() => {
-      const told = (gib: number, type = 61267) => {
+      const problems = (gib: number, type = 61267) => {
         const found = spaceFindings("/data", { bavail: gib, blocks: 100, bsize: 1024 ** 3, type })
         return found.map(({ status, what, why: reason }) => `${status} ${what}: ${reason}`)
       }
-      assert.deepEqual(told(10), ["ok disk: 10.7 GB free of 107.4 GB in /data"])
-      assert.match(told(9)[0] ?? "", /^warn disk: 9\.7 GB free .* filling up/)
-      assert.match(told(0.5)[0] ?? "", /^fail disk: 0\.5 GB free .* free space/)
-      assert.match(told(50, 16914836)[1] ?? "", /^warn disk: .* memory/)
-      assert.match(told(50, 26985)[1] ?? "", /^warn disk: .* NFS/)
+      assert.deepEqual(problems(10), ["ok disk: 10.7 GB free of 107.4 GB in /data"])
+      assert.match(problems(9)[0] ?? "", /^warn disk: 9\.7 GB free .* filling up/)
+      assert.match(problems(0.5)[0] ?? "", /^fail disk: 0\.5 GB free .* free space/)
+      assert.match(problems(50, 16914836)[1] ?? "", /^warn disk: .* memory/)
+      assert.match(problems(50, 26985)[1] ?? "", /^warn disk: .* NFS/)
     }))
 
   it("knows until when a certificate is good, and whether the key is its own", () =>
@@ -164,9 +164,9 @@ describeNats("a look at a bus", (it) => {
         const term = hold("publisher", Effect.succeed(1), () => bus(asks(options)))
         return yield* term
       }).pipe(Effect.provide(Layer.fresh(leasesJetStream(lease))))
-      const told = held.find(({ what }) => what === "leases")
-      assert.include(told?.why, "publisher")
-      assert.include(told?.why, "node-7")
+      const reported = held.find(({ what }) => what === "leases")
+      assert.include(reported?.why, "publisher")
+      assert.include(reported?.why, "node-7")
       assert.deepEqual(complaints(yield* bus({ ...asks(options), is_outside: true })), [
         "warn copies",
         "warn checkpoint",
@@ -255,11 +255,11 @@ describe("a look at a gateway", () => {
   })
 
   it("asks once more whom it caught at a service's first question", async () => {
-    const told = ["capital-pressure does not answer\n", "capital-pressure ok\n"]
+    const result = ["capital-pressure does not answer\n", "capital-pressure ok\n"]
     const get = async (path: string) =>
-      path === "/readyz" ? { status: 200, text: told.shift() ?? "" } : { status: 404, text: "" }
+      path === "/readyz" ? { status: 200, text: result.shift() ?? "" } : { status: 404, text: "" }
     assert.deepEqual(complaints(await gatewayFindings(get)), [])
-    assert.deepEqual(told, [])
+    assert.deepEqual(result, [])
   })
 
   it("says what a token may not see, and is silent of what is not served", async () => {

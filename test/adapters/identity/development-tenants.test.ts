@@ -14,7 +14,7 @@ import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
 import { trustIssuer, trustsEmbedded } from "#adapters/share-protection/trusts-embedded.ts"
 import { Identity } from "#gateway/identity.ts"
 import { ProjectId, ShareId } from "#schemas/share-protection/id.ts"
-import { asked, ownTokens } from "../../world/authenticate.ts"
+import { callerOf, ownTokens } from "../../world/authenticate.ts"
 import { given } from "../../world/settings-given.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-tenants-"))
@@ -121,7 +121,7 @@ describe("the embedded identity", () => {
       const { authenticate } = Context.get(services, Identity)
       const { domain_id } = credentials.domain_owner
       const homes = (token: string) =>
-        Effect.map(asked(authenticate, token), (caller) => [
+        Effect.map(callerOf(authenticate, token), (caller) => [
           caller.project_domain_id,
           caller.user_domain_id,
           caller.domain_id,

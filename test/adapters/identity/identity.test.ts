@@ -19,7 +19,7 @@ import {
 } from "#adapters/identity/token-store.ts"
 import { Identity, Unauthenticated } from "#gateway/identity.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { asked, ownTokens, reason } from "../../world/authenticate.ts"
+import { callerOf, ownTokens, reason } from "../../world/authenticate.ts"
 import { given } from "../../world/settings-given.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-identity-"))
@@ -47,7 +47,7 @@ describe("an issued token", () => {
         domain_id: "d",
         user_id: "u",
       })
-      expect(yield* asked(authenticate, Redacted.value(token))).toEqual({
+      expect(yield* callerOf(authenticate, Redacted.value(token))).toEqual({
         actor: "token:ci",
         kind: "issued",
         scopes: new Set(["blobs:read"]),
@@ -67,7 +67,7 @@ describe("an issued token", () => {
         [authenticate, nobody],
         [nobody, authenticate],
       ]) {
-        expect(Exit.isExit(asked(tryInOrder(all), token))).toBe(true)
+        expect(Exit.isExit(callerOf(tryInOrder(all), token))).toBe(true)
       }
     }),
   )
@@ -82,7 +82,7 @@ describe("an issued token", () => {
       const { authenticate, issue } = yield* open
       const token = yield* issue({ scopes: [], roles: [], ttl_seconds: 10 })
       yield* TestClock.adjust(9_999)
-      yield* asked(authenticate, Redacted.value(token))
+      yield* callerOf(authenticate, Redacted.value(token))
       yield* TestClock.adjust(1)
       expect(yield* reason(authenticate, Redacted.value(token))).toBe("expired")
     }),
@@ -104,7 +104,7 @@ describe("an issued token", () => {
       expect(yield* revoke("gone")).toBe(1)
       expect(yield* revoke("gone")).toBe(0)
       expect(yield* reason(authenticate, Redacted.value(token))).toBe("unknown")
-      yield* asked(authenticate, Redacted.value(other))
+      yield* callerOf(authenticate, Redacted.value(other))
     }),
   )
   it.effect("survives a restart, also when many are issued at once", () =>
@@ -114,7 +114,7 @@ describe("an issued token", () => {
       const all = Array.from({ length: 20 }, () => issue({ scopes: [], roles: [] }))
       const tokens = yield* Effect.all(all, { concurrency: "unbounded" })
       const authenticate = tokensInMemory(yield* openTokenStore(data_dir), yield* Clock.Clock)
-      for (const token of tokens) yield* asked(authenticate, Redacted.value(token))
+      for (const token of tokens) yield* callerOf(authenticate, Redacted.value(token))
     }),
   )
   it.effect("is stored as a hash in a file that only its owner can read", () =>
@@ -178,7 +178,7 @@ describe("development principals", () => {
     Effect.gen(function* () {
       const { credentials, authenticate } = yield* start(freshFolder())
       const caller = (name: "blob" | "blob_read" | "tenant" | "domain_owner" | "admin") =>
-        asked(authenticate, credentials[name].token)
+        callerOf(authenticate, credentials[name].token)
       const blob = yield* caller("blob")
       expect([...blob.scopes]).toEqual(["blobs:read", "blobs:write", "cluster:admin"])
       expect([...(yield* caller("blob_read")).scopes]).toEqual(["blobs:read"])
@@ -208,7 +208,7 @@ describe("development principals", () => {
         ...first.credentials,
         nats: { ...nats, password: "second" },
       })
-      yield* asked(second.authenticate, first.credentials.blob.token)
+      yield* callerOf(second.authenticate, first.credentials.blob.token)
       const file = JSON.parse(readFileSync(developmentCredentialsPath(data_dir), "utf8"))
       expect(file.nats.password).toBe("second")
     }),
@@ -225,9 +225,9 @@ describe("development principals", () => {
       const { authenticate, credentials } = yield* start(data_dir)
       for (const name of ["blob", "blob_read", "tenant", "domain_owner", "admin"] as const) {
         expect(yield* reason(authenticate, first.credentials[name].token)).toBe("unknown")
-        yield* asked(authenticate, credentials[name].token)
+        yield* callerOf(authenticate, credentials[name].token)
       }
-      yield* asked(authenticate, Redacted.value(issued))
+      yield* callerOf(authenticate, Redacted.value(issued))
     }),
   )
   it.effect("are known again when only the token store is gone", () =>
@@ -236,7 +236,7 @@ describe("development principals", () => {
       const first = yield* start(data_dir)
       rmSync(join(data_dir, "identity"), { recursive: true })
       const { authenticate } = yield* start(data_dir)
-      yield* asked(authenticate, first.credentials.admin.token)
+      yield* callerOf(authenticate, first.credentials.admin.token)
     }),
   )
   it.effect("are not taken from a damaged file, nor with a weak token", () =>
@@ -267,14 +267,14 @@ describe("a static token", () => {
 
   it.effect("is known by itself or by its hash", () =>
     Effect.gen(function* () {
-      expect(yield* asked(authenticate, "plain-token")).toEqual({
+      expect(yield* callerOf(authenticate, "plain-token")).toEqual({
         actor: "token:a",
         kind: "static",
         scopes: new Set(["blobs:read"]),
         roles: new Set(),
         project_id: "p",
       })
-      expect((yield* asked(authenticate, "hashed-token")).actor).toBe("token:b")
+      expect((yield* callerOf(authenticate, "hashed-token")).actor).toBe("token:b")
     }),
   )
   it.effect("is not known by anything else, nor by its own hash", () =>
@@ -291,20 +291,20 @@ describe("a client certificate", () => {
     { ...grant, subject: "CN=node-1", scopes: ["cluster:admin"] },
     { ...grant, subject: "URI:spiffe://a/b", roles: ["admin"] },
   ])
-  const shown = (...subjects: ReadonlyArray<string>) => authenticate({ certificate: { subjects } })
+  const read = (...subjects: ReadonlyArray<string>) => authenticate({ certificate: { subjects } })
 
   it.effect("is known by its common name or an alternative name", () =>
     Effect.gen(function* () {
-      const caller = yield* shown("CN=node-1")
+      const caller = yield* read("CN=node-1")
       expect([caller.actor, caller.kind]).toEqual(["cert:CN=node-1", "certificate"])
       expect([...caller.scopes]).toEqual(["cluster:admin"])
-      expect([...(yield* shown("CN=x", "URI:spiffe://a/b")).roles]).toEqual(["admin"])
+      expect([...(yield* read("CN=x", "URI:spiffe://a/b")).roles]).toEqual(["admin"])
     }),
   )
   it.effect("is unknown when it is not listed", () =>
     Effect.gen(function* () {
       for (const subject of ["CN=node-10", "DNS:node-1", "node-1"]) {
-        expect((yield* Effect.flip(shown(subject)))._tag).toBe("Unauthenticated")
+        expect((yield* Effect.flip(read(subject)))._tag).toBe("Unauthenticated")
       }
     }),
   )
@@ -356,7 +356,7 @@ describe("identity", () => {
       const issued = Redacted.value(yield* issuer.issue({ scopes: [], roles: [] }))
       const kinds = yield* Effect.forEach(
         [credentials.blob.token, issued, "static", jwt],
-        (token) => Effect.map(asked(authenticate, token), ({ kind }) => kind),
+        (token) => Effect.map(callerOf(authenticate, token), ({ kind }) => kind),
       )
       expect(kinds).toEqual(["development", "issued", "static", "jwt"])
       const { kind } = yield* authenticate({ certificate: { subjects: ["CN=a"] } })
@@ -384,7 +384,7 @@ describe("identity", () => {
       const off = given({ api: { noauth: true, bind_host: "127.0.0.1" } })
       const { authenticate, credentials } = yield* build(off)
       for (const token of [undefined, "anything"]) {
-        const caller = yield* asked(authenticate, token)
+        const caller = yield* callerOf(authenticate, token)
         expect(caller.project_id).toBe(credentials.tenant.project_id)
         expect([...caller.roles]).toEqual(["member", "svc_domain_owner", "admin", "svc_admin"])
         expect(caller.scopes.size).toBe(3)

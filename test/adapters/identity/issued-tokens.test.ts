@@ -14,7 +14,7 @@ import { adoptTokens, issuedTokens } from "#adapters/system/issued-tokens.ts"
 import { Log, LogUnavailable } from "#events/log.ts"
 import { Identity } from "#gateway/identity.ts"
 import { logMemory } from "#journal"
-import { asked, reason } from "../../world/authenticate.ts"
+import { callerOf, reason } from "../../world/authenticate.ts"
 import { temporaryFolder } from "../../world/programs/nats.ts"
 import { given } from "../../world/settings-given.ts"
 
@@ -85,7 +85,7 @@ describe("an issued token", () => {
       const [one, other] = [yield* newProcess, yield* newProcess]
       const token = yield* one.issue("ci")
       for (const { authenticate } of [one, other]) {
-        const caller = yield* asked(authenticate, token)
+        const caller = yield* callerOf(authenticate, token)
         assert.deepInclude(caller, { actor: "token:ci", kind: "issued", project_id: "p" })
         assert.deepEqual([...caller.scopes, ...caller.roles], ["blobs:read", "member"])
       }
@@ -125,7 +125,7 @@ describe("an issued token", () => {
         yield* until(() => other.find(token) === undefined)
         assert.strictEqual(yield* reason(other.authenticate, token), "unknown")
       }
-      yield* asked(other.authenticate, kept)
+      yield* callerOf(other.authenticate, kept)
       assert.strictEqual(yield* one.revoke("ci"), 0)
       assert.strictEqual(yield* reason((yield* newProcess).authenticate, tokens[0]), "unknown")
     }),
@@ -135,7 +135,7 @@ describe("an issued token", () => {
     Effect.gen(function* () {
       const [one, other] = [yield* newProcess, yield* newProcess]
       const token = yield* one.issue("ci", { ttl_seconds: 60 })
-      yield* asked(other.authenticate, token)
+      yield* callerOf(other.authenticate, token)
       yield* TestClock.adjust("60 seconds")
       for (const { authenticate } of [one, other, yield* newProcess]) {
         assert.strictEqual(yield* reason(authenticate, token), "expired")
@@ -153,7 +153,7 @@ describe("a process that is cut off from the log", () => {
       yield* holds(other, token)
       other.way.is_cut = true
       yield* one.revoke("ci")
-      yield* asked(other.authenticate, token)
+      yield* callerOf(other.authenticate, token)
       yield* TestClock.adjust(stale_ms_max + 1)
       assert.strictEqual(yield* reason(other.authenticate, token), "IdentityUnavailable")
       assert.strictEqual(yield* reason(other.authenticate, newToken()), "IdentityUnavailable")
@@ -172,7 +172,7 @@ describe("a process that is cut off from the log", () => {
       yield* holds(alone, token)
       alone.way.is_cut = true
       yield* TestClock.adjust(10 * stale_ms_max)
-      yield* asked(alone.authenticate, token)
+      yield* callerOf(alone.authenticate, token)
     }),
   )
   test(
@@ -184,7 +184,7 @@ describe("a process that is cut off from the log", () => {
       one.way.is_cut = true
       yield* TestClock.adjust(2 * stale_ms_max)
       one.way.is_cut = false
-      yield* asked(one.authenticate, token)
+      yield* callerOf(one.authenticate, token)
       yield* holds(one, token)
     }),
   )
@@ -208,7 +208,7 @@ describe("tokens in the file of a release before", () => {
       yield* until(() => names(before).length === 1)
       assert.deepEqual(names(before), ["control"])
       const process = yield* newProcess
-      assert.strictEqual((yield* asked(process.authenticate, before.token)).actor, "token:old")
+      assert.strictEqual((yield* callerOf(process.authenticate, before.token)).actor, "token:old")
       yield* holds(process, before.token)
       assert.strictEqual(yield* process.revoke("old"), 1)
       assert.strictEqual(yield* reason(process.authenticate, before.token), "unknown")
@@ -223,9 +223,9 @@ describe("tokens in the file of a release before", () => {
       const { send } = yield* Commands
       let sent = 0
       const cut = Commands.of({
-        send: (...asked) =>
+        send: (...args) =>
           sent++ === 0
-            ? send(...asked)
+            ? send(...args)
             : Effect.delay(Effect.fail(new Unavailable({ detail: "away" })), "1 second"),
       })
       yield* Effect.provideService(adoptTokens(before.store, "control"), Commands, cut)
@@ -240,8 +240,8 @@ describe("tokens in the file of a release before", () => {
       const { send } = yield* Commands
       let tries = 0
       const away = Commands.of({
-        send: (...asked) =>
-          tries++ === 0 ? Effect.fail(new Unavailable({ detail: "away" })) : send(...asked),
+        send: (...args) =>
+          tries++ === 0 ? Effect.fail(new Unavailable({ detail: "away" })) : send(...args),
       })
       yield* Effect.provideService(adoptTokens(before.store, "control"), Commands, away)
       yield* until(() => tries === 1)

@@ -11,7 +11,7 @@ import { exportJWK, exportSPKI, SignJWT, UnsecuredJWT } from "jose"
 import { tryInOrder } from "#adapters/identity/identity.ts"
 import { jwts } from "#adapters/identity/jwt.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { asked, reason } from "../../world/authenticate.ts"
+import { callerOf, reason } from "../../world/authenticate.ts"
 import { given } from "../../world/settings-given.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-jwt-"))
@@ -52,7 +52,7 @@ describe("a JWT", () => {
     it.effect(`signed with ${alg} is known`, () =>
       Effect.gen(function* () {
         const authenticate = yield* jwts(settings())
-        expect(yield* asked(authenticate, yield* sign(alg, key))).toEqual({
+        expect(yield* callerOf(authenticate, yield* sign(alg, key))).toEqual({
           actor: "jwt:alice",
           kind: "jwt",
           scopes: new Set(["blobs:read", "blobs:write"]),
@@ -66,7 +66,7 @@ describe("a JWT", () => {
       const ids = { project_id: "p", domain_id: "d", user_id: "u" }
       const payload = { sub: "a", exp: 60, scp: ["blobs:read"], roles: ["admin"], ...ids }
       const token = yield* sign("HS256", secret, payload)
-      expect(yield* asked(yield* jwts(settings()), token)).toEqual({
+      expect(yield* callerOf(yield* jwts(settings()), token)).toEqual({
         actor: "jwt:a",
         kind: "jwt",
         scopes: new Set(["blobs:read"]),
@@ -140,7 +140,7 @@ describe("a JWT", () => {
   it.effect("of the named issuer and audience is known", () =>
     Effect.gen(function* () {
       const authenticate = yield* jwts(settings({ issuer: "a", audience: "b" }))
-      yield* asked(authenticate, yield* with_claims({ iss: "a", aud: ["x", "b"] }))
+      yield* callerOf(authenticate, yield* with_claims({ iss: "a", aud: ["x", "b"] }))
     }),
   )
   it.effect("lives until its last second, and by the tolerance longer", () =>
@@ -149,10 +149,10 @@ describe("a JWT", () => {
       const tolerant = yield* jwts(settings({ clock_tolerance_seconds: 5 }))
       const token = yield* with_claims({})
       yield* TestClock.adjust("59 seconds")
-      yield* asked(strict, token)
+      yield* callerOf(strict, token)
       yield* TestClock.adjust("2 seconds")
       expect(yield* reason(strict, token)).toBe("expired")
-      yield* asked(tolerant, token)
+      yield* callerOf(tolerant, token)
     }),
   )
   it.effect("is known at once for a minute after it was verified, and not before that", () =>
@@ -162,14 +162,14 @@ describe("a JWT", () => {
       const token = yield* with_claims({ exp: 600 })
       const isKnown = () => Exit.isExit(authenticate({ token: () => token }))
       expect(isKnown()).toBe(false)
-      const caller = yield* asked(authenticate, token)
+      const caller = yield* callerOf(authenticate, token)
       expect(isKnown()).toBe(true)
-      expect(yield* asked(authenticate, token)).toBe(caller)
+      expect(yield* callerOf(authenticate, token)).toBe(caller)
       yield* TestClock.adjust("59 seconds")
       expect(isKnown()).toBe(true)
       yield* TestClock.adjust("1 second")
       expect(isKnown()).toBe(false)
-      yield* asked(authenticate, token)
+      yield* callerOf(authenticate, token)
       yield* TestClock.setTime(120_000)
       expect(isKnown()).toBe(false)
     }),
@@ -217,8 +217,8 @@ describe("public keys at a URL", () => {
     Effect.gen(function* () {
       const { served } = yield* serve(() => ({ status: 200, body: jwks }))
       const authenticate = yield* at(served.url)
-      yield* asked(authenticate, yield* token)
-      yield* asked(authenticate, yield* token)
+      yield* callerOf(authenticate, yield* token)
+      yield* callerOf(authenticate, yield* token)
       expect(served.requests).toBe(1)
     }),
   )

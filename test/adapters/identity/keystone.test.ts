@@ -116,7 +116,7 @@ describe("the service user's session", () => {
       expect(cloud.count("POST", "/v3/x")).toBe(1)
       drops = 1
       const issue = cloud.answers[`POST ${tokens}`]
-      issuing(cloud, () => (drops-- > 0 ? "drop" : (issue?.(cloud.asked[0] as never) ?? "drop")))
+      issuing(cloud, () => (drops-- > 0 ? "drop" : (issue?.(cloud.requests[0] as never) ?? "drop")))
       yield* session.token
     }),
   )
@@ -172,10 +172,10 @@ describe("a trust of Keystone", () => {
     )
     const issue = cloud.answers[`POST ${tokens}`]
     issuing(cloud, () => {
-      const asked = cloud.asked.at(-1)
-      if (asked === undefined) return "drop"
-      if (asked.body.includes("OS-TRUST")) return { status: 401 }
-      return own === 201 ? (issue?.(asked) ?? "drop") : { status: own }
+      const request = cloud.requests.at(-1)
+      if (request === undefined) return "drop"
+      if (request.body.includes("OS-TRUST")) return { status: 401 }
+      return own === 201 ? (issue?.(request) ?? "drop") : { status: own }
     })
     cloud.answers["GET /v3/OS-TRUST/trusts/t%2F1"] = () => trust
     return yield* Effect.flip(redeem("t/1"))
@@ -304,18 +304,18 @@ describe("a caller by Keystone", () => {
       for (const token of ["", "x".repeat(4097), "grün", "a b", "a\tb"]) {
         expect((yield* Effect.flip(who(token)))._tag).toBe("Unauthenticated")
       }
-      expect(cloud.asked.length).toBe(0)
+      expect(cloud.requests.length).toBe(0)
       yield* who("x".repeat(4096))
     }),
   )
 
   it.effect("is refused where Keystone refuses, and not where it fails or we may not ask", () =>
     Effect.gen(function* () {
-      let said: Said = { status: 404 }
-      const { who } = yield* asking(0, () => said)
+      let response: Said = { status: 404 }
+      const { who } = yield* asking(0, () => response)
       const answer = () => Effect.map(Effect.flip(who("a")), ({ _tag }) => _tag)
       expect(yield* answer()).toBe("Unauthenticated")
-      said = { status: 403, body: { error: { message: "a role is missing" } } }
+      response = { status: 403, body: { error: { message: "a role is missing" } } }
       expect(yield* answer()).toBe("Unauthenticated")
       const message = "You are not authorized to perform the action: identity:validate_token."
       const others: ReadonlyArray<Said> = [
@@ -327,7 +327,7 @@ describe("a caller by Keystone", () => {
         "drop" as const,
       ]
       for (const other of others) {
-        said = other
+        response = other
         expect(yield* answer()).toBe("IdentityUnavailable")
       }
     }),

@@ -296,20 +296,20 @@ describeWithServer("the log on JetStream, when something is lost", () => {
     Effect.gen(function* () {
       const log = yield* Log
       const { connection } = yield* NatsConnection
-      const asked: Array<string> = []
+      const requests: Array<string> = []
       const spy = connection.subscribe(`$JS.API.STREAM.MSG.GET.${stream}`, {
         callback: (_, { data }) => {
-          asked.push(new TextDecoder().decode(data))
+          requests.push(new TextDecoder().decode(data))
         },
       })
       yield* write(a, "there")
       yield* log.load(a)
-      assert.deepEqual(asked, [])
+      assert.deepEqual(requests, [])
       yield* Effect.flip(log.append([yield* first(a)]))
       yield* log.load(a)
       yield* log.load(a)
-      yield* until(Effect.sync(() => asked.length > 0))
-      assert.deepEqual(asked, [`{"last_by_subj":"commit.${a}"}`])
+      yield* until(Effect.sync(() => requests.length > 0))
+      assert.deepEqual(requests, [`{"last_by_subj":"commit.${a}"}`])
       spy.unsubscribe()
     }).pipe(Effect.provide(all)),
   )

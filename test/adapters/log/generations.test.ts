@@ -18,9 +18,9 @@ import { commitOf, next } from "../../contract/log-commits.ts"
 import { CounterEvent } from "../../world/counter.ts"
 import {
   all,
-  asked,
   count,
   fresh,
+  logState,
   opened,
   rolled,
   whole,
@@ -33,13 +33,13 @@ describeNats("generations of the log", (it) => {
   it.effect("a new one answers all that the old one did, at the same positions", () =>
     Effect.gen(function* () {
       const options = yield* fresh
-      const before = yield* opened(options, Effect.andThen(written, asked))
+      const before = yield* opened(options, Effect.andThen(written, logState))
       const rolled = yield* rollLog(options)
       assert.deepEqual(
         [rolled.generation, rolled.base, rolled.aggregates],
         [2, before.all.length, before.lasts.length],
       )
-      assert.deepEqual(yield* opened(options, asked), before)
+      assert.deepEqual(yield* opened(options, logState), before)
       yield* opened(options, whole)
     }).pipe(Effect.scoped),
   )
@@ -64,7 +64,7 @@ describeNats("generations of the log", (it) => {
   it.effect("goes on: versions, chains and the ids of commands are kept", () =>
     Effect.gen(function* () {
       const options = yield* fresh
-      const before = yield* opened(options, Effect.andThen(written, asked))
+      const before = yield* opened(options, Effect.andThen(written, logState))
       const { base } = yield* rollLog(options)
       yield* opened(
         options,
@@ -169,7 +169,7 @@ describeNats("generations of the log", (it) => {
   it.effect("publishes each event once, including earlier events that were not published yet", () =>
     Effect.gen(function* () {
       const options = yield* fresh
-      const told = [
+      const publications = [
         publication({
           part: "test.counter",
           event: CounterEvent,
@@ -185,7 +185,7 @@ describeNats("generations of the log", (it) => {
         opened(
           options,
           Effect.gen(function* () {
-            const publishing = yield* Effect.forkChild(publisher(publishingOf(told)))
+            const publishing = yield* Effect.forkChild(publisher(publishingOf(publications)))
             const some = yield* Stream.runCollect(Stream.take(events.follow(0, {}), count))
             yield* Fiber.interrupt(publishing)
             return some.map(({ event }) => event.id)
@@ -247,7 +247,7 @@ describeNats("generations of the log", (it) => {
       for (const [i, step] of steps.entries()) {
         yield* Effect.gen(function* () {
           const options = yield* fresh
-          const before = yield* opened(options, Effect.andThen(written, asked))
+          const before = yield* opened(options, Effect.andThen(written, logState))
           let seen = 0
           const stop = new RollFailed({ message: step })
           const after = () => (seen++ === i ? Effect.fail(stop) : Effect.void)
@@ -256,7 +256,7 @@ describeNats("generations of the log", (it) => {
           const { jsm } = yield* NatsConnection
           const { current } = yield* findGenerations(jsm, options.name)
           assert.equal(current.number, i < steps.indexOf("began") ? 1 : 2, step)
-          assert.deepEqual(yield* opened(options, asked), before, step)
+          assert.deepEqual(yield* opened(options, logState), before, step)
           yield* opened(options, Effect.andThen(count("often", 40), whole))
           const again = yield* Effect.result(rollLog(options))
           assert.isTrue(Result.isSuccess(again), `${step}: ${JSON.stringify(again)}`)

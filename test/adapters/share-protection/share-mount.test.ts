@@ -20,12 +20,12 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const machine = () => {
   const home = mkdtempSync(join(folder, "machine-"))
   const table = join(home, "table")
-  const said = join(home, "said")
+  const calls_path = join(home, "said")
   writeFileSync(table, "proc /proc proc rw 0 0\n")
-  writeFileSync(said, "")
+  writeFileSync(calls_path, "")
   const program = (name: string, lines: ReadonlyArray<string>) => {
     const path = join(home, name)
-    const start = ["#!/bin/sh", "set -e", `echo "${name} $*" >> ${said}`]
+    const start = ["#!/bin/sh", "set -e", `echo "${name} $*" >> ${calls_path}`]
     writeFileSync(path, [...start, ...lines, ""].join("\n"))
     chmodSync(path, 0o755)
     return path
@@ -45,7 +45,7 @@ const machine = () => {
     options: { folder: mounts, mount, umount, table },
     mounts,
     breakIt: () => writeFileSync(join(home, "broken"), ""),
-    said: () => readFileSync(said, "utf8").trim().split("\n").filter(Boolean),
+    calls: () => readFileSync(calls_path, "utf8").trim().split("\n").filter(Boolean),
   }
 }
 
@@ -66,48 +66,48 @@ describe("an export on this machine", () => {
 describe("an export over NFS", () => {
   it.effect("is mounted once for a job, without a tenant's devices and programs", () =>
     Effect.gen(function* () {
-      const { options, mounts, said } = machine()
+      const { options, mounts, calls } = machine()
       const { attach, detach } = yield* nfsMounts(options)
       const path = yield* attach("10.0.0.5:/shares/a", "job-1", "ro")
       expect(path).toBe(join(mounts, "job-1"))
       expect(yield* attach("10.0.0.5:/shares/a", "job-1", "ro")).toBe(path)
       yield* attach("[fd00::1]:/shares/b", "job-2", "rw")
       const always = "nosuid,nodev,noexec"
-      expect(said()).toEqual([
+      expect(calls()).toEqual([
         `mount -t nfs -o ro,${always} -- 10.0.0.5:/shares/a ${path}`,
         `mount -t nfs -o rw,${always} -- [fd00::1]:/shares/b ${join(mounts, "job-2")}`,
       ])
       yield* detach("job-1")
       yield* detach("job-1")
-      expect(said().slice(2)).toEqual([`umount -- ${path}`])
+      expect(calls().slice(2)).toEqual([`umount -- ${path}`])
       expect(existsSync(path)).toBe(false)
     }),
   )
 
   it.effect("is unmounted at the end; an earlier process's mount is removed at the start", () =>
     Effect.gen(function* () {
-      const { options, mounts, said } = machine()
+      const { options, mounts, calls } = machine()
       const scope = yield* Scope.make()
       const { attach } = yield* Scope.provide(nfsMounts(options), scope)
       yield* attach("10.0.0.5:/a", "job-1", "ro")
       yield* Scope.close(scope, Exit.void)
-      expect(said().at(-1)).toBe(`umount -- ${join(mounts, "job-1")}`)
+      expect(calls().at(-1)).toBe(`umount -- ${join(mounts, "job-1")}`)
       mkdirSync(join(mounts, "job-0"))
       writeFileSync(options.table, `10.0.0.5:/a ${join(mounts, "job-0")} nfs ro 0 0\n`)
       yield* nfsMounts(options)
-      expect(said().at(-1)).toBe(`umount -- ${join(mounts, "job-0")}`)
+      expect(calls().at(-1)).toBe(`umount -- ${join(mounts, "job-0")}`)
     }),
   )
 
   it.effect("that cannot be mounted is retried, and its name cannot contain options", () =>
     Effect.gen(function* () {
-      const { options, breakIt, said } = machine()
+      const { options, breakIt, calls } = machine()
       const { attach, detach } = yield* nfsMounts(options)
       for (const path of ["-oexec:/a", "10.0.0.5", "/etc", "10.0.0.5:a", ""]) {
         const error = yield* Effect.flip(attach(path, "job", "ro"))
         expect(error.code).toBe("svc.network_strategy_precondition")
       }
-      expect(said()).toEqual([])
+      expect(calls()).toEqual([])
       breakIt()
       const error = yield* Effect.flip(attach("10.0.0.5:/a", "job", "ro"))
       expect([error.code, error.detail]).toEqual([

@@ -114,11 +114,11 @@ describe("the folders below the root", () => {
       const shares = yield* portOf(root)
       expect(yield* Stream.runCollect(shares.list)).toEqual([])
       const like = (yield* one).share
-      const asked = { job_id: job().job_id, like, name: "n", by: nobody }
-      const { share, path } = yield* shares.create(project_id, asked)
+      const order = { job_id: job().job_id, like, name: "n", by: nobody }
+      const { share, path } = yield* shares.create(project_id, order)
       expect(lstatSync(path).mode & 0o777).toBe(0o700)
       expect(yield* Stream.runCollect(shares.list)).toEqual([])
-      yield* shares.finish(share, asked)
+      yield* shares.finish(share, order)
       expect((yield* Stream.runCollect(shares.list)).length).toBe(1)
     }),
   )

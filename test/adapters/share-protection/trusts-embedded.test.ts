@@ -242,8 +242,8 @@ describe("a token of a trust", () => {
       const { token, refused } = yield* one
       const other = yield* one
       const [claims = "", tag = ""] = token.split(".")
-      const said = JSON.parse(Buffer.from(claims, "base64url").toString())
-      const longer = Buffer.from(JSON.stringify({ ...said, expires_at: 9e15 })).toString(
+      const payload = JSON.parse(Buffer.from(claims, "base64url").toString())
+      const longer = Buffer.from(JSON.stringify({ ...payload, expires_at: 9e15 })).toString(
         "base64url",
       )
       const changed = tag.replace(/^./, (first) => (first === "A" ? "B" : "A"))

@@ -83,8 +83,8 @@ describe("the embedded vault", () => {
         expect(statSync(parentPath).mode & 0o777).toBe(0o700)
         const text = readFileSync(path, "latin1")
         for (const form of ["utf8", "base64", "hex"] as const) {
-          const shown = Buffer.from("hunter2-hunter2").toString(form).replace(/=+$/, "")
-          assert.notInclude(text, shown)
+          const encoded = Buffer.from("hunter2-hunter2").toString(form).replace(/=+$/, "")
+          assert.notInclude(text, encoded)
         }
       }
       const { place } = yield* open(data_dir)

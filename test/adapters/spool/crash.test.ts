@@ -108,11 +108,11 @@ const killedAt = Effect.fnUntraced(function* (stop_at: number, path: string, cop
     Effect.forEach(numbers(3), (n) => Effect.delay(mortal.add(searchFact(n)), n * 90)),
   )
   yield* TestClock.adjust(2_000)
-  const told = yield* recorded
+  const records = yield* recorded
   yield* Fiber.interrupt(recording)
   yield* Fiber.interrupt(adding)
   if (!stopped) kept = left(path, copy)
-  return { stopped, wanted: new Set([...kept, ...told]) }
+  return { stopped, wanted: new Set([...kept, ...records]) }
 })
 
 describe("a spool that is killed", () => {
@@ -134,10 +134,10 @@ describe("a spool that is killed", () => {
             const recording = yield* Effect.forkChild(spooler({ spool, kind, node_id }))
             yield* TestClock.adjust(2_000)
             yield* Fiber.interrupt(recording)
-            const told = yield* recorded
+            const records = yield* recorded
             for (const n of first.wanted) written.add(n)
             const wanted = [...written, 9].sort((a, b) => a - b)
-            assert.deepEqual(told, wanted, `stopped at ${stop_at}`)
+            assert.deepEqual(records, wanted, `stopped at ${stop_at}`)
             assert.deepEqual(yield* spool.scan(0, 10), [])
             stopped = first.stopped
             if (stopped) stops++
@@ -221,19 +221,19 @@ describeNats("a spool over a real bus", (it) => {
           const spool = yield* spoolSqlite(path, SearchFact)
           yield* Effect.forkScoped(spooler({ spool, kind, node_id }))
           yield* emptied(spool)
-          const told = yield* recorded
+          const records = yield* recorded
           const hint = `seed ${seed}`
-          assertInOrder(told, hint)
+          assertInOrder(records, hint)
           assert.deepEqual(
-            told,
+            records,
             [...wanted].sort((a, b) => a - b),
             hint,
           )
           // Each process loses only its last facts.
-          for (const n of told) {
-            assert(firsts.includes(n) || told.includes(n - 1), `${n} without ${n - 1}, ${hint}`)
+          for (const n of records) {
+            assert(firsts.includes(n) || records.includes(n - 1), `${n} without ${n - 1}, ${hint}`)
           }
-          assert.isAbove(told.length, 100)
+          assert.isAbove(records.length, 100)
         }).pipe(Effect.scoped, Effect.provide(around))
       }).pipe(Effect.scoped),
     120_000,

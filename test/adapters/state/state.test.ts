@@ -22,7 +22,7 @@ import {
   seen,
 } from "../../world/log/state.ts"
 import { describeNats } from "../../world/programs/nats.ts"
-import { told } from "../../world/system/events-served.ts"
+import { publishedEvent } from "../../world/system/events-served.ts"
 
 const passphrase = "correct horse battery staple"
 
@@ -62,7 +62,7 @@ describeNats("a backup of state", (it) => {
       const happens = () =>
         Effect.gen(function* () {
           const position = yield* opened(world.log, count("meanwhile", n++))
-          const event = JSON.stringify(told(position).event)
+          const event = JSON.stringify(publishedEvent(position).event)
           yield* Effect.promise(() =>
             connection.request("events.blob-storage.blob.blob_stored", event),
           )
@@ -124,8 +124,9 @@ describeNats("a backup of state", (it) => {
       yield* opened(world.log, count("often", 95))
       yield* more
       for (const part of ["webhooks", "events", "log", "files"]) {
-        const told = (line: string) => (line.startsWith(part) ? Effect.die("stopped") : Effect.void)
-        yield* Effect.exit(backedUp(world, to, undefined, told))
+        const reported = (line: string) =>
+          line.startsWith(part) ? Effect.die("stopped") : Effect.void
+        yield* Effect.exit(backedUp(world, to, undefined, reported))
         assert.deepEqual(readFileSync(join(to, "manifest.jsonl")), manifest)
         assert.includeMembers(readdirSync(join(to, "objects")), whole_objects)
       }
@@ -311,9 +312,9 @@ describeNats("a restore of state", (it) => {
               "recorded in the log",
             ],
           )
-          const told = yield* opened({ ...world.log, folder: join(folder, "log") }, restores)
+          const result = yield* opened({ ...world.log, folder: join(folder, "log") }, restores)
           assert.deepEqual(
-            told.map(({ type }) => type),
+            result.map(({ type }) => type),
             ["StateRestored"],
           )
           const log = { ...world.log, folder: join(folder, "log") }

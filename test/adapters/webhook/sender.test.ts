@@ -10,7 +10,7 @@ import type { Resolve } from "#adapters/outside/address.ts"
 import { secretsWith } from "#adapters/system/webhook/key.ts"
 import { retryAfterMs, webhookSenderHttp } from "#adapters/system/webhook/sender-http.ts"
 import { settingsWith, until } from "../../world/http.ts"
-import { told } from "../../world/system/events-served.ts"
+import { publishedEvent } from "../../world/system/events-served.ts"
 
 interface Got {
   readonly url: string
@@ -48,7 +48,7 @@ const receiver = (answer: Answer) =>
   )
 
 const secrets = secretsWith(Buffer.alloc(32, 7))
-const { event } = told(6, { data: { text: "ünïcode" } })
+const { event } = publishedEvent(6, { data: { text: "ünïcode" } })
 
 const parcel = (url: string, more: Partial<Parcel> = {}): Parcel => ({
   webhook_id: "w1",
@@ -236,16 +236,16 @@ describe("where a try goes", () => {
   it.live("not to a name of a loopback address, even if its DNS record changes", () =>
     Effect.gen(function* () {
       const { got, port } = yield* receiver(status(200))
-      let asked = 0
+      let requests = 0
       const resolve: Resolve = (_, answer) => {
-        asked++
+        requests++
         answer(null, [{ address: "127.0.0.1", family: 4 }])
       }
       const outcome = yield* Effect.flatMap(WebhookSender, ({ send }) =>
         send(parcel(`http://hook.example:${port}/`)),
       ).pipe(Effect.provide(senderOf({ allow_http: true, timeout_seconds: 1 }, resolve)))
       assert.equal(outcome.detail, "No response: ERR_ADDRESS_REFUSED.")
-      assert.isAbove(asked, 0)
+      assert.isAbove(requests, 0)
       assert.lengthOf(got, 0)
     }).pipe(Effect.scoped),
   )
@@ -255,9 +255,9 @@ describe("where a try goes", () => {
       const { got, port, server } = yield* receiver(status(200))
       let connections = 0
       server.on("connection", () => connections++)
-      let asked = 0
+      let requests = 0
       const resolve: Resolve = (_, answer) => {
-        asked++
+        requests++
         answer(null, [{ address: "127.0.0.1", family: 4 }])
       }
       const sending = Effect.gen(function* () {
@@ -268,7 +268,7 @@ describe("where a try goes", () => {
       const outcomes = yield* Effect.provide(sending, senderOf(open, resolve))
       assert.isTrue(outcomes.every(({ is_delivered }) => is_delivered))
       assert.equal(got[0]?.headers.host, `hook.example:${port}`)
-      assert.deepEqual([asked, got.length], [connections, 2])
+      assert.deepEqual([requests, got.length], [connections, 2])
     }).pipe(Effect.scoped),
   )
 })

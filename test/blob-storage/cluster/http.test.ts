@@ -11,19 +11,25 @@ import { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { JoinNode, MarkNodeOffline, nodes_max } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 import { RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
-import { beat, isEnvelope, node, served, shown } from "../../world/blob-storage/cluster-served.ts"
+import {
+  beat,
+  isEnvelope,
+  node,
+  nodeView,
+  served,
+} from "../../world/blob-storage/cluster-served.ts"
 
 describe("join", () => {
   served("admits a node as active, and the ring's version rises", (ask) =>
     Effect.gen(function* () {
       const first = yield* ask("POST", "/v1/cluster/join", node)
       assert.equal(first.status, 200)
-      assert.deepEqual(first.body, { accepted: true, ring_version: 1, nodes: [shown()] })
+      assert.deepEqual(first.body, { accepted: true, ring_version: 1, nodes: [nodeView()] })
       const second = yield* ask("POST", "/v1/cluster/join", { ...node, node_id: "node-2" })
       assert.deepEqual(second.body, {
         accepted: true,
         ring_version: 2,
-        nodes: [shown(), shown({ node_id: "node-2" })],
+        nodes: [nodeView(), nodeView({ node_id: "node-2" })],
       })
     }),
   )
@@ -42,7 +48,7 @@ describe("join", () => {
       assert.deepEqual(body, {
         accepted: true,
         ring_version: 1,
-        nodes: [shown({ address: moved.address })],
+        nodes: [nodeView({ address: moved.address })],
       })
     }),
   )
@@ -53,7 +59,7 @@ describe("join", () => {
       assert.deepEqual(body, {
         accepted: true,
         ring_version: 2,
-        nodes: [shown({ capacity_bytes: 2000 })],
+        nodes: [nodeView({ capacity_bytes: 2000 })],
       })
     }),
   )
@@ -74,7 +80,7 @@ describe("join", () => {
       const node_id = "x".repeat(64)
       const longest = { node_id, address: `${"h".repeat(125)}:80`, capacity_bytes: 0 }
       const { body } = yield* ask("POST", "/v1/cluster/join", longest)
-      assert.deepEqual(body.nodes, [shown(longest)])
+      assert.deepEqual(body.nodes, [nodeView(longest)])
     }),
   )
   served("is 429 when the cluster is full", (ask) =>
@@ -92,8 +98,8 @@ describe("join", () => {
       const { headers } = yield* ask("POST", "/v1/cluster/join", node)
       const position = headers.get("x-almanac-position") ?? ""
       assert.match(position, /^\d+$/)
-      const asked = { headers: { "x-almanac-position": position } }
-      const state = yield* ask("GET", "/v1/cluster/state", undefined, asked)
+      const init = { headers: { "x-almanac-position": position } }
+      const state = yield* ask("GET", "/v1/cluster/state", undefined, init)
       assert.equal(state.body.nodes?.length, 1)
     }),
   )
@@ -130,7 +136,7 @@ describe("leave", () => {
       assert.deepEqual(left.body, { acknowledged: true })
       assert.match(left.headers.get("x-almanac-position") ?? "", /^\d+$/)
       const state = yield* ask("GET", "/v1/cluster/state")
-      const nodes = [shown({ state: "leaving", used_bytes: 10, blob_count: 2 })]
+      const nodes = [nodeView({ state: "leaving", used_bytes: 10, blob_count: 2 })]
       assert.deepEqual(state.body, { nodes, ring_version: 2 })
       const ring = yield* ask("POST", "/v1/cluster/sync-ring", { ring_version: 0 })
       assert.deepEqual(ring.body.node_ids, [])
@@ -206,7 +212,7 @@ describe("heartbeat", () => {
       assert.deepEqual(ahead.body, { ok: true, ring_version: 1 })
       for (const ring_version of [0, -1, "0", "-9223372036854775808"]) {
         const behind = yield* ask("POST", "/v1/cluster/heartbeat", { ...beat, ring_version })
-        const nodes = [shown({ used_bytes: 10, blob_count: 2 })]
+        const nodes = [nodeView({ used_bytes: 10, blob_count: 2 })]
         assert.deepEqual(behind.body, { ok: true, ring_version: 1, nodes })
       }
     }),
@@ -215,8 +221,8 @@ describe("heartbeat", () => {
     Effect.gen(function* () {
       yield* ask("POST", "/v1/cluster/join", node)
       const largest = "18446744073709551615"
-      const said = { ...beat, used_bytes: largest, blob_count: "7", ring_version: "1" }
-      assert.equal((yield* ask("POST", "/v1/cluster/heartbeat", said)).status, 200)
+      const values = { ...beat, used_bytes: largest, blob_count: "7", ring_version: "1" }
+      assert.equal((yield* ask("POST", "/v1/cluster/heartbeat", values)).status, 200)
       const { text } = yield* ask("GET", "/v1/cluster/state")
       assert.include(text, `"used_bytes":${largest},"blob_count":7`)
     }),
@@ -235,9 +241,9 @@ describe("heartbeat", () => {
       yield* ask("POST", "/v1/cluster/join", node)
       yield* (yield* BlobStorageModel).waitFor(yield* silent)
       const offline = yield* ask("GET", "/v1/cluster/state")
-      assert.deepEqual(offline.body, { nodes: [shown({ state: "offline" })], ring_version: 2 })
+      assert.deepEqual(offline.body, { nodes: [nodeView({ state: "offline" })], ring_version: 2 })
       const back = yield* ask("POST", "/v1/cluster/heartbeat", { ...beat, ring_version: 2 })
-      const nodes = [shown({ used_bytes: 10, blob_count: 2 })]
+      const nodes = [nodeView({ used_bytes: 10, blob_count: 2 })]
       assert.deepEqual(back.body, { ok: true, ring_version: 3, nodes })
     }),
   )
@@ -344,7 +350,7 @@ describe("metrics", () => {
       assert.closeTo(ring_share, 0.2, 0.1)
       const none = { bytes_moved: 0, repairs: 0, replication_failures: 0 }
       const counts = { ...none, blob_count: 2, pending_migrations: 0, under_replicated: 0 }
-      assert.deepEqual(rest, shown({ used_bytes: 10, ...counts }))
+      assert.deepEqual(rest, nodeView({ used_bytes: 10, ...counts }))
       assert.closeTo(last_heartbeat_at / 1e6, Date.now(), 60_000)
       assert.notProperty(other, "last_heartbeat_at")
     }),
@@ -367,9 +373,9 @@ describe("metrics", () => {
       yield* ask("POST", "/v1/cluster/leave", { node_id: "node-2", graceful: true })
       const { body } = yield* ask("GET", "/v1/cluster/metrics")
       const { nodes: [one = {}, two = {}] = [], ...sums } = body
-      const told = { bytes_moved: 20, repairs: 3, replication_failures: 4, under_replicated: 5 }
-      assert.include(one, { ...told, pending_migrations: 1 })
-      assert.include(two, { ...told, pending_migrations: 2 }, "all that a leaving node has")
+      const values = { bytes_moved: 20, repairs: 3, replication_failures: 4, under_replicated: 5 }
+      assert.include(one, { ...values, pending_migrations: 1 })
+      assert.include(two, { ...values, pending_migrations: 2 }, "all that a leaving node has")
       assert.include(sums, { pending_migrations: 3, bytes_moved: 40, repairs: 6 })
       assert.include(sums, { replication_failures: 8, under_replicated: 10 })
     }),

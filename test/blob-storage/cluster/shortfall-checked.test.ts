@@ -54,7 +54,7 @@ const join = (name: string) => {
   return send(`join-${name}`, address(Cluster, cluster, command))
 }
 
-const told = Effect.gen(function* () {
+const recorded = Effect.gen(function* () {
   const commits = yield* Stream.runCollect((yield* Log).read(`blob-storage.volume.${node}`))
   // A volume's stream holds only its events.
   const events = commits.flatMap(({ commit }) => commit.events as ReadonlyArray<VolumeEvent>)
@@ -79,21 +79,21 @@ describe("a shortfall that the repair has looked into", () => {
       const facts = RecordFacts.make({ from: 0, to: 1, facts: [fact] })
       yield* send("facts", address(Volume, node, facts))
       yield* look
-      assert.deepEqual(yield* told, plain(started(1, 1)))
+      assert.deepEqual(yield* recorded, plain(started(1, 1)))
       for (const name of [node, "node-2", "node-3"]) yield* join(name)
       yield* look
       found = { ring_version: 2, under_replicated: 0 }
       yield* look
-      assert.lengthOf(yield* told, 1, "enough nodes, and no check since")
+      assert.lengthOf(yield* recorded, 1, "enough nodes, and no check since")
       found = { ring_version: 3, under_replicated: 1 }
       yield* look
-      assert.lengthOf(yield* told, 1)
+      assert.lengthOf(yield* recorded, 1)
       found = { ring_version: 3, under_replicated: 0 }
       yield* look
-      assert.deepEqual(yield* told, plain(started(1, 1), ended))
+      assert.deepEqual(yield* recorded, plain(started(1, 1), ended))
       found = { ring_version: 3, under_replicated: 7 }
       yield* look
-      assert.deepEqual((yield* told).slice(2), plain(started(3, 7)))
+      assert.deepEqual((yield* recorded).slice(2), plain(started(3, 7)))
     }).pipe(Effect.provide(app)),
   )
   it("counts those that were found to lack copies, if they are more", () => {

@@ -163,7 +163,7 @@ const leave = (name: string) =>
 const commits = Effect.gen(function* () {
   return yield* Stream.runCollect((yield* Log).read(`blob-storage.volume.${node}`))
 })
-const told = Effect.map(commits, (commits) =>
+const recordedEvents = Effect.map(commits, (commits) =>
   commits.flatMap(({ commit }) =>
     // A volume's stream holds only its events.
     (commit.events as ReadonlyArray<VolumeEvent>).flatMap((event) =>
@@ -186,21 +186,21 @@ describe("the shortfall's process", () => {
       yield* join(node)
       yield* put("a", "NONE")
       yield* settled
-      assert.deepEqual(yield* told, [])
+      assert.deepEqual(yield* recordedEvents, [])
       yield* put("b")
       yield* settled
       for (const text of ["c", "d"]) yield* put(text)
       yield* settled
-      assert.deepEqual(yield* told, plain(started(1, 1)))
+      assert.deepEqual(yield* recordedEvents, plain(started(1, 1)))
       yield* join("node-2")
       yield* settled
-      assert.lengthOf(yield* told, 1)
+      assert.lengthOf(yield* recordedEvents, 1)
       yield* join("node-3")
       yield* settled
-      assert.deepEqual(yield* told, plain(started(1, 1), ended(3)))
+      assert.deepEqual(yield* recordedEvents, plain(started(1, 1), ended(3)))
       yield* leave("node-2")
       yield* settled
-      assert.deepEqual((yield* told).slice(2), plain(started(2, 3)))
+      assert.deepEqual((yield* recordedEvents).slice(2), plain(started(2, 3)))
     }).pipe(Effect.provide(app)),
   )
 
@@ -214,7 +214,7 @@ describe("the shortfall's process", () => {
       }
       yield* watching
       yield* settled
-      assert.deepEqual(yield* told, plain(started(1, 20)))
+      assert.deepEqual(yield* recordedEvents, plain(started(1, 20)))
     }).pipe(Effect.provide(app)),
   )
 
@@ -225,7 +225,7 @@ describe("the shortfall's process", () => {
       yield* settled
       for (const id of ids) yield* remove(id)
       yield* settled
-      assert.deepEqual(yield* told, plain(started(1, 2), ended(1)))
+      assert.deepEqual(yield* recordedEvents, plain(started(1, 2), ended(1)))
     }).pipe(Effect.provide(app)),
   )
 
@@ -236,7 +236,7 @@ describe("the shortfall's process", () => {
       for (const name of [node, "node-2", "node-3"]) yield* join(name)
       yield* put("a")
       yield* settled
-      assert.deepEqual(yield* told, plain(started(1, 1)))
+      assert.deepEqual(yield* recordedEvents, plain(started(1, 1)))
       assert.isUndefined(yield* (yield* Log).load("blob-storage.volume.node-9"))
     }).pipe(Effect.provide(app)),
   )
@@ -255,7 +255,7 @@ describe("the shortfall's process", () => {
       yield* settled
       for (const name of [node, "node-2", "node-3"]) yield* join(name)
       yield* settled
-      assert.deepEqual(yield* told, plain(started(1, 1), ended(3)))
+      assert.deepEqual(yield* recordedEvents, plain(started(1, 1), ended(3)))
     }).pipe(Effect.provide(app)),
   )
 
@@ -284,7 +284,7 @@ describe("the shortfall's process", () => {
       yield* settled
       for (const name of [node, "node-2", "node-3"]) yield* join(name)
       yield* settled
-      assert.deepEqual(yield* told, plain(started(1, 1), ended(3)))
+      assert.deepEqual(yield* recordedEvents, plain(started(1, 1), ended(3)))
       const all = yield* Stream.runCollect((yield* Log).read("blob-storage"))
       const { fold, due } = yield* shortfall({ cluster, node_id: node }).start
       for (const recorded of all) yield* fold(recorded)
@@ -349,7 +349,7 @@ describe("a log of the first version", () => {
       yield* old
       yield* watching
       yield* settled
-      assert.deepEqual(yield* told, plain(started(1, 1)))
+      assert.deepEqual(yield* recordedEvents, plain(started(1, 1)))
       assert.deepEqual((yield* commits).at(-1)?.commit.snapshot, {
         machine: 2,
         value: "open",

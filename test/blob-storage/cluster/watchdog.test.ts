@@ -242,7 +242,7 @@ describe("a node's heart", () => {
       const commands = yield* Commands
       let sent = 0
       const broken = Commands.of({
-        send: (...asked) => (++sent === 1 ? Effect.die("broken") : commands.send(...asked)),
+        send: (...args) => (++sent === 1 ? Effect.die("broken") : commands.send(...args)),
       })
       yield* Effect.provideService(beating(a), Commands, broken)
       yield* pass(5)

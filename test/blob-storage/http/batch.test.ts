@@ -51,20 +51,20 @@ describe("a batch", () => {
         const contents = Array.from({ length: 300 }, (_, n) => noise(n, n))
         const ids = yield* Effect.forEach(contents, (bytes) => stored(service.engine, bytes))
         const texts = ids.map(String)
-        const asked = [...ids.toReversed(), "0".repeat(32), ...ids.slice(0, 3)]
-        const body = asked.map((id) => `${JSON.stringify(id)}\n`).join("")
+        const request = [...ids.toReversed(), "0".repeat(32), ...ids.slice(0, 3)]
+        const body = request.map((id) => `${JSON.stringify(id)}\n`).join("")
 
         const stats = yield* ask(service, "stat", body)
         expect([stats.status, stats.type]).toEqual([200, "application/x-ndjson"])
-        expect(stats.lines.map(idOf)).toEqual(asked)
+        expect(stats.lines.map(idOf)).toEqual(request)
         for (const line of stats.lines) {
           const { json } = yield* service.call("GET", `/v1/blobs/${idOf(line)}/stat`)
           expect(line).toEqual({ id: line.id, ...json })
         }
         const gets = yield* ask(service, "get", body)
-        expect(gets.lines.map(idOf)).toEqual(asked)
+        expect(gets.lines.map(idOf)).toEqual(request)
         for (const [at, line] of gets.lines.entries()) {
-          const place = texts.indexOf(asked[at] ?? "")
+          const place = texts.indexOf(request[at] ?? "")
           if (place < 0) {
             expect(line.error).toMatchObject({
               code: "NOT_FOUND",

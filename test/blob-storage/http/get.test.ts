@@ -79,11 +79,11 @@ describe("an ID in a path", () => {
     it(`is not ${id}`, () =>
       withBlobs({}, ({ call }) =>
         Effect.gen(function* () {
-          for (const asked of ["GET ", "GET /stream", "GET /stat", "DELETE "]) {
-            const [method = "", path = ""] = asked.split(" ")
+          for (const request of ["GET ", "GET /stream", "GET /stat", "DELETE "]) {
+            const [method = "", path = ""] = request.split(" ")
             const address = `/v1/blobs/${encodeURIComponent(id)}${path}`
             const { status, json } = yield* call(method, address)
-            expect([asked, status]).toEqual([asked, 400])
+            expect([request, status]).toEqual([request, 400])
             expect(json).toMatchObject({ code: "INVALID_ARGUMENT", message: "invalid blob ID" })
             expect(json.detail).toContain("exactly 16 bytes")
           }

@@ -85,11 +85,11 @@ describe("a put stream of chunks", () => {
     withBlobs({}, (service) =>
       Effect.gen(function* () {
         const first = { ...policy("NONE"), labels: { A: "é" } }
-        const said = yield* send(service, lines(chunk("one", false, first), chunk("", true)))
-        expect(said.json.meta).toMatchObject(first)
+        const message = yield* send(service, lines(chunk("one", false, first), chunk("", true)))
+        expect(message.json.meta).toMatchObject(first)
         const query = `?policy=${policy("REPLICA2").policy}`
-        const asked = yield* send(service, lines(chunk("two", true)), { "x-label-a": "b" }, query)
-        expect(asked.json.meta).toMatchObject({ ...policy("REPLICA2"), labels: { a: "b" } })
+        const request = yield* send(service, lines(chunk("two", true)), { "x-label-a": "b" }, query)
+        expect(request.json.meta).toMatchObject({ ...policy("REPLICA2"), labels: { a: "b" } })
         const both = yield* send(service, lines(chunk("three", true, policy("NONE"))), {}, query)
         expect(both.status).toBe(400)
       }),

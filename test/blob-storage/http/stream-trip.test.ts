@@ -143,7 +143,7 @@ const forget = ({ engine }: BlobService, id: string) =>
   engine.delete(id as BlobId, { actor: "tester", request_id: "", correlation_id: "" }, 1000n)
 
 /** The response to a put without the fields that differ from put to put. */
-const told = ({ json }: Called) => {
+const reported = ({ json }: Called) => {
   const meta = Struct.omit(json.meta ?? {}, ["created_at", "modified_at"])
   return { id: hexOf(json.id), size: json.size, meta }
 }
@@ -156,7 +156,7 @@ describe("a blob", () => {
         Effect.promise(() =>
           fc.assert(
             fc.asyncProperty(blob, async (given) => {
-              const answers: Array<ReturnType<typeof told>> = []
+              const answers: Array<ReturnType<typeof reported>> = []
               for (const [form, send] of Object.entries(puts)) {
                 const answered = await Effect.runPromise(send(service, given))
                 expect([form, answered.status, answered.json.detail]).toEqual([
@@ -164,7 +164,7 @@ describe("a blob", () => {
                   200,
                   undefined,
                 ])
-                const answer = told(answered)
+                const answer = reported(answered)
                 answers.push(answer)
                 for (const [way, get] of Object.entries(gets)) {
                   const got = await Effect.runPromise(get(service, answer.id))

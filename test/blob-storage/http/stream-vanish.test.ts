@@ -239,10 +239,10 @@ describe("a download whose client vanishes", () => {
             put(engine, parts(noise(1, content_bytes), mib)),
           )
           const { extent_files } = engine.status()
-          const asked = `GET /v1/blobs/${id}/stream HTTP/1.1\r\nHost: a\r\nAccept: ${accept}\r\n`
+          const path = `GET /v1/blobs/${id}/stream HTTP/1.1\r\nHost: a\r\nAccept: ${accept}\r\n`
           const talk = yield* dial(service.port)
           talk.socket.once("data", () => talk.socket.pause())
-          yield* say(talk, `${asked}Authorization: Bearer reader\r\n\r\n`)
+          yield* say(talk, `${path}Authorization: Bearer reader\r\n\r\n`)
           yield* until("the blob is read", () => talk.heard().length > 0)
           expect(service.inFlight()).toBe(1)
           yield* Effect.promise(() => engine.delete(id, put.origin, 1000n))

@@ -83,15 +83,15 @@ describe("the composite of a year", () => {
   })
 
   it("is of six decimals: what differs beyond them is no news, and there is no minus zero", () => {
-    const told: CompositeDay = { ...first, z: 0.123_456_4, tiers: [-0.000_000_1, null, 2, 1e-9] }
-    const [event] = decided(Composite, record(told))
+    const result: CompositeDay = { ...first, z: 0.123_456_4, tiers: [-0.000_000_1, null, 2, 1e-9] }
+    const [event] = decided(Composite, record(result))
     assert.deepEqual(event, computed({ ts: first.ts, z: 0.123_456, tiers: [0, null, 2, 0] }))
     const is_computed = event?.type === "CompositeComputed"
     assert.isTrue(is_computed && Object.is(event.days[0].tiers[0], 0))
     const state = Composite.after(Composite.initialState, event === undefined ? [] : [event])
-    const same = record({ ...told, z: 0.123_456_1 })
+    const same = record({ ...result, z: 0.123_456_1 })
     assert.deepEqual(Composite.decide(state, same), Result.succeed([]))
-    const other = record({ ...told, z: 0.123_457 })
+    const other = record({ ...result, z: 0.123_457 })
     assert.lengthOf(Result.getOrThrow(Composite.decide(state, other)), 1)
   })
 

@@ -119,11 +119,11 @@ describe("the composite's history", () => {
   })
 
   it("reports its progress up to the end", () => {
-    const told: Array<readonly [number, number]> = []
+    const progress: Array<readonly [number, number]> = []
     compositeHistory(known("nfci", "hy_spread", "ofr_fsi"), today - 9, today, (done, total) =>
-      told.push([done, total]),
+      progress.push([done, total]),
     )
-    expect(told).toEqual([
+    expect(progress).toEqual([
       [1, 2],
       [2, 2],
     ])
@@ -156,13 +156,13 @@ describe("the composite's history", () => {
         const found = compositeHistory(observations, end - 60, end + 30)
         for (let day = end - 60 + (next() % 7); day <= end + 30; day += 7) {
           if (!isBusinessDay(day)) continue
-          const told = naiveComposite(observations, day)
+          const expected = naiveComposite(observations, day)
           const index = found.days.indexOf(day)
-          expect(index === -1).toBe(told.z === null)
-          if (told.z === null) continue
+          expect(index === -1).toBe(expected.z === null)
+          if (expected.z === null) continue
           there++
-          expect(found.z[index]).toBeCloseTo(told.z, 9)
-          for (const [tier, average] of told.tiers.entries()) {
+          expect(found.z[index]).toBeCloseTo(expected.z, 9)
+          for (const [tier, average] of expected.tiers.entries()) {
             const ours = found.tiers[tier]?.[index] ?? Number.NaN
             if (average === null) expect(ours).toBeNaN()
             else expect(ours).toBeCloseTo(average, 9)

@@ -48,14 +48,14 @@ describe("the dashboard", () => {
   })
 
   it("of a full store shows the 20 metrics that have a feed, in the registry's order", () => {
-    const shown = full.tiers.map((tier) => tier.metrics.map(({ metric_id }) => metric_id))
+    const visible = full.tiers.map((tier) => tier.metrics.map(({ metric_id }) => metric_id))
     const live = metrics.filter(({ stub }) => stub === null)
-    expect(shown).toEqual(
+    expect(visible).toEqual(
       [1, 2, 3, 4].map((tier) =>
         live.filter((metric) => metric.tier === tier).map(({ metric_id }) => metric_id),
       ),
     )
-    expect(shown.flat()).toHaveLength(20)
+    expect(visible.flat()).toHaveLength(20)
     expect(full.composite_history).toHaveLength(252)
   })
 
@@ -121,9 +121,9 @@ describe("the composite's card", () => {
     expect(found.composite).toEqual(absent.composite)
     expect(found.composite?.metrics_total).toBe(15)
     expect(found.tiers.map(({ avg_z }) => avg_z)).toEqual(absent.tiers.map(({ avg_z }) => avg_z))
-    const shown = found.tiers[0]?.metrics.find(({ metric_id }) => metric_id === "nfci")
-    expect(shown?.stale).toBe(true)
-    expect(shown?.as_of).toBe(dateOf(days.at(-6) ?? 0))
+    const visible = found.tiers[0]?.metrics.find(({ metric_id }) => metric_id === "nfci")
+    expect(visible?.stale).toBe(true)
+    expect(visible?.as_of).toBe(dateOf(days.at(-6) ?? 0))
   })
 
   it("of a weekend is of what was known on Friday", () => {

@@ -81,11 +81,11 @@ describe("a metric's detail", () => {
   })
 
   it("is as the API describes it, and agrees with the dashboard, for every metric", () => {
-    const shown = dashboardOf(store, today).tiers.flatMap((tier) => tier.metrics)
+    const visible = dashboardOf(store, today).tiers.flatMap((tier) => tier.metrics)
     for (const metric of metrics) {
       const found = detailOf(store, metric, today)
       expect(Schema.decodeUnknownSync(MetricDetail)(found)).toEqual(found)
-      const reading = shown.find(({ metric_id }) => metric_id === metric.metric_id) ?? null
+      const reading = visible.find(({ metric_id }) => metric_id === metric.metric_id) ?? null
       expect(found.reading).toEqual(reading)
       expect(found.obs_count).toBe(store.observations.get(metric.metric_id)?.days.length ?? 0)
       if (reading === null) continue

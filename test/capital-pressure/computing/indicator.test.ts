@@ -117,9 +117,9 @@ describe("an indicator", () => {
         const series = { days, values: Float64Array.from(steps, ([, value]) => value) }
         const metric = metricOf(metric_id)
         const found = indicatorOf(metric, series)
-        const told = naiveIndicator(metric, series)
-        expect(Array.from(found.days)).toEqual(told.map((one) => one.day))
-        expect(Array.from(found.values)).toEqual(told.map(({ value }) => value))
+        const expected = naiveIndicator(metric, series)
+        expect(Array.from(found.days)).toEqual(expected.map((one) => one.day))
+        expect(Array.from(found.values)).toEqual(expected.map(({ value }) => value))
       }),
       { numRuns: 300, examples: [["margin_debt", Array.from({ length: 30 }, () => [31, 2])]] },
     )

@@ -55,9 +55,9 @@ describe("a vote", () => {
   })
 
   it("is neutral without a z-score, even where a level rule would decide", () => {
-    const told = { direction: "neutral", reason: "History too short for a z-score" }
-    expect(vote("equity_gdp", 150, Number.NaN)).toEqual(told)
-    expect(vote("hy_spread", 9, Number.NaN)).toEqual(told)
+    const result = { direction: "neutral", reason: "History too short for a z-score" }
+    expect(vote("equity_gdp", 150, Number.NaN)).toEqual(result)
+    expect(vote("hy_spread", 9, Number.NaN)).toEqual(result)
   })
 
   it("states the pressure, signed, and the years", () => {
@@ -78,11 +78,11 @@ describe("a vote", () => {
     for (const metric of metrics) {
       const pressing = metric.direction_kind === "higher_bearish" ? 1 : -1
       const reasons = [-2, 0, 2].map((pressure) => {
-        const told = voteOf({ ...metric, rules: [] }, 1, pressing * pressure)
-        const sentence = metric.reasons[told.direction]
-        expect(told.reason.startsWith(`${sentence} (z `)).toBe(true)
-        expect(told.reason).not.toMatch(/ {2}|\{|^ /)
-        return told.direction
+        const vote = voteOf({ ...metric, rules: [] }, 1, pressing * pressure)
+        const sentence = metric.reasons[vote.direction]
+        expect(vote.reason.startsWith(`${sentence} (z `)).toBe(true)
+        expect(vote.reason).not.toMatch(/ {2}|\{|^ /)
+        return vote.direction
       })
       expect(reasons).toEqual(["bull", "neutral", "bear"])
     }

@@ -126,10 +126,11 @@ describe("a z-score", () => {
         const points = pointsOf({ days, values })
         const z = zScores(metric, { days, values })
         for (const [index, point] of points.entries()) {
-          const told = naiveZ(metric, points, point)
+          const expected = naiveZ(metric, points, point)
           const found = z[index] ?? Number.NaN
-          if (told === null) expect(found).toBeNaN()
-          else expect(Math.abs(found - told) / Math.max(1, Math.abs(told))).toBeLessThan(1e-8)
+          if (expected === null) expect(found).toBeNaN()
+          else
+            expect(Math.abs(found - expected) / Math.max(1, Math.abs(expected))).toBeLessThan(1e-8)
         }
       }),
       { numRuns: 40 },

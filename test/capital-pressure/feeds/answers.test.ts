@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { archiveOf } from "../../../packages/zip/test/archive.ts"
-import { refused, told } from "../../contract/feeds.ts"
+import { refused, valuesOf } from "../../contract/feeds.ts"
 import { given, metricOf } from "../../world/capital-pressure/feed-given.ts"
 import {
   cftcRows,
@@ -23,7 +23,7 @@ const refusing = (metric_id: string, body: string | Buffer, because: RegExp) =>
   Effect.flatMap(answering(metric_id, body), (answer) => refused(answer, because))
 
 const reading = (metric_id: string, body: string | Buffer) =>
-  Effect.flatMap(answering(metric_id, body), (answer) => Effect.map(answer, told))
+  Effect.flatMap(answering(metric_id, body), (answer) => Effect.map(answer, valuesOf))
 
 describe("FINRA's workbook", () => {
   const row = ["2024-02", 700_000, 150_000, 200_000] as const

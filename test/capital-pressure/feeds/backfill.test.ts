@@ -25,15 +25,15 @@ const ids = ["nfci", "bank_credit"]
 
 /** Ingests the demo history of these metrics as published values. */
 const filled = Effect.gen(function* () {
-  const told: Publishers = publishers()
+  const sources: Publishers = publishers()
   const { observations } = demoOf(yield* today)
   for (const id of ids) {
     const { days, values } = observations.get(id) ?? { days: [], values: [] }
-    const told_of = Array.from(days, (day, at) => [dateOf(day), values[at] ?? 0] as const)
-    told.tell.set(id, Object.fromEntries(told_of))
+    const published_of = Array.from(days, (day, at) => [dateOf(day), values[at] ?? 0] as const)
+    sources.tell.set(id, Object.fromEntries(published_of))
   }
-  yield* ingests(told, { metrics: metricsOf(...ids) })
-  return told
+  yield* ingests(sources, { metrics: metricsOf(...ids) })
+  return sources
 })
 
 const head = Effect.flatMap(Log, (log) => log.head("capital-pressure"))
@@ -90,14 +90,14 @@ describe("backfill-composite", () => {
 
   it.live("changes only the days that a revision changes, and can use first published values", () =>
     Effect.gen(function* () {
-      const told = yield* filled
+      const outcome = yield* filled
       yield* runBackfill({ vintage: "latest" })
       const original = rounded(yield* stored)
       // A value more than a year old, which is in every window after it.
       const { days = [], values = [] } = demoOf(yield* today).observations.get("nfci") ?? {}
       const revised = dateOf(days.at(-60) ?? 0)
-      told.tell.set("nfci", { [revised]: (values.at(-60) ?? 0) + 0.8 })
-      yield* ingests(told, { metrics: metricsOf("nfci") })
+      outcome.tell.set("nfci", { [revised]: (values.at(-60) ?? 0) + 0.8 })
+      yield* ingests(outcome, { metrics: metricsOf("nfci") })
       const later = yield* runBackfill({ vintage: "latest" })
       assert.isAbove(later.changed, 200)
       assert.isBelow(later.changed, 420)
@@ -113,7 +113,7 @@ describe("backfill-composite", () => {
 
   it.live("withdraws the days that have a composite no more, and no others", () =>
     Effect.gen(function* () {
-      const told = yield* filled
+      const outcome = yield* filled
       const original = yield* runBackfill({ vintage: "latest" })
       assert.equal(original.withdrawn, 0)
       // Constant values have no z-score; if both metrics are constant, the days in between have no
@@ -123,9 +123,9 @@ describe("backfill-composite", () => {
       for (const id of ids) {
         const days = Array.from(observations.get(id)?.days ?? [])
         const flat = days.filter((day) => from <= day && day < to)
-        told.tell.set(id, Object.fromEntries(flat.map((day) => [dateOf(day), 1])))
+        outcome.tell.set(id, Object.fromEntries(flat.map((day) => [dateOf(day), 1])))
       }
-      yield* ingests(told, { metrics: metricsOf(...ids) })
+      yield* ingests(outcome, { metrics: metricsOf(...ids) })
       const since = dayOf("2019-06-03")
       const part = yield* runBackfill({ vintage: "latest", since })
       assert.isAbove(part.withdrawn, 100)

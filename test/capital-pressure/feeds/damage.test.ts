@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { told } from "../../contract/feeds.ts"
+import { valuesOf } from "../../contract/feeds.ts"
 import { given, metricOf } from "../../world/capital-pressure/feed-given.ts"
 import { documented } from "../../world/capital-pressure/publisher-answers.ts"
 
@@ -54,7 +54,7 @@ describe(`an answer that is damaged anywhere (seed ${seed})`, () => {
             refused += 1
             continue
           }
-          const rows = told(answer.success)
+          const rows = valuesOf(answer.success)
           for (const [n, [date, value]] of rows.entries()) {
             assert.isTrue(Number.isFinite(value))
             assert.isTrue(date <= today && date > (rows[n - 1]?.[0] ?? ""))

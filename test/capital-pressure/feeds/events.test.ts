@@ -7,11 +7,11 @@ import { assertStorable, everyState } from "../../world/state-table.ts"
 
 const at = "2026-11-20T17:00:00.000Z"
 const later = "2026-11-21T17:00:00.000Z"
-const told = { observed: 3, revised: 1, newest: "2026-11-19" }
+const values = { observed: 3, revised: 1, newest: "2026-11-19" }
 const detail = "FRED returned status 500."
 
-const ingested = FeedIngested.make({ at, ...told, demo: false })
-const generated = FeedIngested.make({ at, ...told, demo: true })
+const ingested = FeedIngested.make({ at, ...values, demo: false })
+const generated = FeedIngested.make({ at, ...values, demo: true })
 const failed = FeedFailed.make({ at, detail })
 
 const states = {
@@ -27,7 +27,7 @@ describe("a feed", () => {
   everyState(coded(Feed), states, {
     RecordIngest: [
       {
-        command: RecordIngest.make({ at, ...told, demo: false }),
+        command: RecordIngest.make({ at, ...values, demo: false }),
         in: { ingested: [], demo: "DemoMixed", "demo and failing": "DemoMixed" },
         otherwise: [ingested],
       },
@@ -53,7 +53,7 @@ describe("a feed", () => {
       },
       {
         with: "of generated data",
-        command: RecordIngest.make({ at, ...told, demo: true }),
+        command: RecordIngest.make({ at, ...values, demo: true }),
         in: { ingested: "DemoMixed", failing: "DemoMixed", demo: [] },
         otherwise: [generated],
       },
@@ -83,7 +83,7 @@ describe("a feed", () => {
       JSON.parse(JSON.stringify(Feed.save(Feed.after(Feed.initialState, [ingested])))),
     )
     assert.isDefined(restored)
-    const again = Feed.decide(restored, RecordIngest.make({ at, ...told, demo: false }))
+    const again = Feed.decide(restored, RecordIngest.make({ at, ...values, demo: false }))
     assert.deepInclude(again, { success: [] })
   })
 })

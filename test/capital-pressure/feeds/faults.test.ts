@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { publishers } from "#adapters/capital-pressure/feeds/plan.ts"
 import type { FeedsHttpOptions } from "#adapters/capital-pressure/feeds-http.ts"
-import { refused, told } from "../../contract/feeds.ts"
+import { refused, valuesOf } from "../../contract/feeds.ts"
 import { given, metricOf } from "../../world/capital-pressure/feed-given.ts"
 import { basesAt, type FakePublisher } from "../../world/capital-pressure/publisher.ts"
 
@@ -26,16 +26,16 @@ interface Fault {
   readonly answer: (response: ServerResponse, fake: FakePublisher) => void
   readonly because: RegExp
   /** Expected number of requests. */
-  readonly asked: number
+  readonly requests: number
   /** Set by tests of the delays themselves. */
   readonly times?: NonNullable<FeedsHttpOptions["times"]>
 }
 
-const status = (code: number, because: RegExp, asked: number): Fault => ({
+const status = (code: number, because: RegExp, requests: number): Fault => ({
   name: `answers ${code}`,
   answer: (response) => response.writeHead(code).end("no"),
   because,
-  asked,
+  requests,
 })
 
 const hasty = { idle_ms: 60, attempt_ms: 150, pause_ms: 1, spacing_ms: 0 }
@@ -53,19 +53,19 @@ const faults: ReadonlyArray<Fault> = [
       response.end("<!DOCTYPE html><html><title>Maintenance</title></html>")
     },
     because: /(a web page instead of data|not a workbook)\. Its format may have changed/,
-    asked: 1,
+    requests: 1,
   },
   {
     name: "answers with nothing",
     answer: (response) => response.writeHead(200).end(),
     because: /nothing|not a workbook/,
-    asked: 1,
+    requests: 1,
   },
   {
     name: "answers with bytes of any kind",
     answer: (response) => response.writeHead(200).end(randomBytes(5000)),
     because: /not text|not a workbook/,
-    asked: 1,
+    requests: 1,
   },
   {
     name: "breaks off in the middle",
@@ -74,7 +74,7 @@ const faults: ReadonlyArray<Fault> = [
       response.write("date,value\n2024-01-02,1", () => response.socket?.destroy())
     },
     because: /cannot be reached, or closed the connection/,
-    asked: tries_max,
+    requests: tries_max,
   },
   {
     name: "sends what is packed wrongly",
@@ -84,7 +84,7 @@ const faults: ReadonlyArray<Fault> = [
       response.writeHead(200, { "content-encoding": "gzip" }).end(packed)
     },
     because: /cannot be decompressed/,
-    asked: tries_max,
+    requests: tries_max,
   },
   {
     name: "packs what it does not end",
@@ -93,13 +93,13 @@ const faults: ReadonlyArray<Fault> = [
       response.writeHead(200, { "content-encoding": "gzip" }).end(packed.subarray(0, 2500))
     },
     because: /cannot be decompressed/,
-    asked: tries_max,
+    requests: tries_max,
   },
   {
     name: "packs in a way that was not asked for",
     answer: (response) => response.writeHead(200, { "content-encoding": "br" }).end("xx"),
     because: /encoding that was not requested/,
-    asked: 1,
+    requests: 1,
   },
   {
     name: "redirects to another host",
@@ -108,25 +108,25 @@ const faults: ReadonlyArray<Fault> = [
       response.writeHead(302, { location: `http://localhost:${port}/other` }).end()
     },
     because: /redirects to another host \(localhost\)/,
-    asked: 1,
+    requests: 1,
   },
   {
     name: "sends us to another port",
     answer: (response) => response.writeHead(302, { location: "http://127.0.0.1:9/x" }).end(),
     because: /redirects to another host/,
-    asked: 1,
+    requests: 1,
   },
   {
     name: "sends us in circles",
     answer: (response) => response.writeHead(307, { location: "/again" }).end(),
     because: /redirects too often/,
-    asked: 4,
+    requests: 4,
   },
   {
     name: "never answers",
     answer: () => undefined,
     because: /did not respond in time/,
-    asked: tries_max,
+    requests: tries_max,
     times: hasty,
   },
   {
@@ -137,13 +137,13 @@ const faults: ReadonlyArray<Fault> = [
       response.on("close", () => clearInterval(drip))
     },
     because: /did not respond in time/,
-    asked: tries_max,
+    requests: tries_max,
     times: hasty,
   },
 ]
 
 describe.each(sources)("a failure of %s", (_publisher, metric_id, name) => {
-  for (const { name: what, answer, because, asked, times } of faults) {
+  for (const { name: what, answer, because, requests, times } of faults) {
     it.live(`that ${what} names it, why, and what to do`, () =>
       Effect.gen(function* () {
         const { fetch, fake } = yield* given(times && { times })
@@ -153,7 +153,7 @@ describe.each(sources)("a failure of %s", (_publisher, metric_id, name) => {
         }
         const detail = yield* refused(fetch(metricOf(metric_id)), because)
         assert.isTrue(detail.startsWith(`${name} `), detail)
-        assert.lengthOf(fake.asked, asked)
+        assert.lengthOf(fake.requests, requests)
         assert.notMatch(detail, /https?:\/\/|[?=&]/)
       }),
     )
@@ -164,13 +164,13 @@ describe.each(sources)("a failure of %s", (_publisher, metric_id, name) => {
       const { fetch, fake } = yield* given()
       const seconds = ["0", "Sat, 01 Jan 2000 00:00:00 GMT", "soon"]
       fake.instead = (_asked, response) => {
-        const after = seconds[fake.asked.length - 1]
+        const after = seconds[fake.requests.length - 1]
         if (after === undefined) return false
-        response.writeHead(fake.asked.length === 1 ? 429 : 503, { "retry-after": after }).end()
+        response.writeHead(fake.requests.length === 1 ? 429 : 503, { "retry-after": after }).end()
         return true
       }
-      assert.isNotEmpty(told(yield* fetch(metricOf(metric_id))))
-      assert.lengthOf(fake.asked, 4)
+      assert.isNotEmpty(valuesOf(yield* fetch(metricOf(metric_id))))
+      assert.lengthOf(fake.requests, 4)
     }),
   )
 
@@ -194,7 +194,7 @@ describe("a publisher that wants to be left alone", () => {
         return true
       }
       const began = Date.now()
-      assert.isNotEmpty(told(yield* fetch(metricOf("skew"))))
+      assert.isNotEmpty(valuesOf(yield* fetch(metricOf("skew"))))
       assert.isAtLeast(Date.now() - began, 990)
     }),
   )
@@ -207,9 +207,9 @@ describe("a publisher that wants to be left alone", () => {
         return true
       }
       yield* refused(fetch(metricOf("skew")), /returned status 429/)
-      assert.lengthOf(fake.asked, 1)
+      assert.lengthOf(fake.requests, 1)
       yield* refused(fetch(metricOf("nfci")), /sent for now\. Try again in 60 minutes\.$/)
-      assert.lengthOf(fake.asked, 1)
+      assert.lengthOf(fake.requests, 1)
     }),
   )
 })
@@ -234,7 +234,7 @@ describe("an answer that is too large", () => {
       }
       yield* refused(fetch(metricOf("skew")), /more bytes than a feed can have/)
       assert.isBelow(sent, 100 * mb)
-      assert.lengthOf(fake.asked, 1)
+      assert.lengthOf(fake.requests, 1)
     }),
   )
 
@@ -279,7 +279,7 @@ describe("a caller that is interrupted", () => {
       yield* Deferred.await(came)
       yield* Fiber.interrupt(asking)
       yield* Deferred.await(left)
-      assert.lengthOf(fake.asked, 1)
+      assert.lengthOf(fake.requests, 1)
     }),
   )
 })
@@ -298,7 +298,7 @@ describe("an answer that is packed, or somewhere else of the same host", () => {
         response.end(gzipSync("DATE,SKEW\r\n01/02/2024,141.5\r\n"))
         return true
       }
-      assert.deepEqual(told(yield* fetch(metricOf("skew"))), [["2024-01-02", 141.5]])
+      assert.deepEqual(valuesOf(yield* fetch(metricOf("skew"))), [["2024-01-02", 141.5]])
     }),
   )
 })

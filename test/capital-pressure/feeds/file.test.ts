@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Feeds } from "#actors/capital-pressure/feeds.ts"
 import { feedsFile } from "#adapters/capital-pressure/feeds-file.ts"
-import { type FeedsPlace, feedsContract, refused, told } from "../../contract/feeds.ts"
+import { type FeedsPlace, feedsContract, refused, valuesOf } from "../../contract/feeds.ts"
 import { metricOf, tempFolder } from "../../world/capital-pressure/feed-given.ts"
 
 const rowsIn = (header: string, rows: ReadonlyArray<readonly [string, string]>) =>
@@ -59,7 +59,7 @@ describe("feeds of a folder", () => {
       const values = '\uFEFF"Date";"Value"\n'.replace(";", ",")
       const text = `${values}"2024-01-02","1.5"\r\n\r\n2024-01-03, 2 \r\n`
       yield* Effect.promise(() => writeFile(join(folder, "fund_flows.csv"), text))
-      assert.deepEqual(told(yield* fetch(metricOf("fund_flows"))), [
+      assert.deepEqual(valuesOf(yield* fetch(metricOf("fund_flows"))), [
         ["2024-01-02", 1.5] as const,
         ["2024-01-03", 2] as const,
       ])

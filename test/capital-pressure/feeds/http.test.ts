@@ -7,7 +7,7 @@ import { unchanged } from "#actors/capital-pressure/feeds.ts"
 import { feedsHttp } from "#adapters/capital-pressure/feeds-http.ts"
 import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
-import { type FeedsPlace, feedsContract, refused, told } from "../../contract/feeds.ts"
+import { type FeedsPlace, feedsContract, refused, valuesOf } from "../../contract/feeds.ts"
 import { feedsWith, given, metricOf, tempFolder } from "../../world/capital-pressure/feed-given.ts"
 import { type FakePublisher, optionsAt, publisher } from "../../world/capital-pressure/publisher.ts"
 import {
@@ -97,7 +97,7 @@ describe("each metric", () => {
     it.live(`${metric.metric_id} is parsed from its documented format`, () =>
       Effect.gen(function* () {
         const { fetch } = yield* given()
-        const rows = told(yield* fetch(metric))
+        const rows = valuesOf(yield* fetch(metric))
         const [count, date, value] = expected[metric.metric_id] ?? [369, "", Number.NaN]
         assert.lengthOf(rows, count)
         const found = rows.find(([day]) => day === date)?.[1] ?? Number.NaN
@@ -106,7 +106,7 @@ describe("each metric", () => {
         // A later first day returns the same values from that day on: no input of theirs is
         // missing.
         const since = "2025-03-03"
-        const later = told(yield* fetch(metric, dayOf(since)))
+        const later = valuesOf(yield* fetch(metric, dayOf(since)))
         assert.deepEqual(
           later,
           rows.filter(([day]) => day >= since),
@@ -118,8 +118,8 @@ describe("each metric", () => {
       Effect.gen(function* () {
         const { fetch, fake } = yield* given({ fred_key: Redacted.make(good_key) })
         const { fetch: keyless } = yield* given()
-        assert.deepEqual(told(yield* fetch(metric)), told(yield* keyless(metric)))
-        const of_fred = fake.asked.filter(({ url }) => url.pathname.startsWith("/fred/"))
+        assert.deepEqual(valuesOf(yield* fetch(metric)), valuesOf(yield* keyless(metric)))
+        const of_fred = fake.requests.filter(({ url }) => url.pathname.startsWith("/fred/"))
         const is_fred = metric.source_kind.startsWith("fred")
         assert.equal(of_fred.length > 0, is_fred)
         assert.isTrue(of_fred.every(({ url }) => url.searchParams.get("api_key") === good_key))
@@ -133,32 +133,32 @@ describe("what is asked", () => {
     Effect.gen(function* () {
       const { fetch, fake } = yield* given()
       const since = dayOf("2024-05-01")
-      const asked = Effect.fnUntraced(function* (id: string) {
-        const before = fake.asked.length
+      const sendRequest = Effect.fnUntraced(function* (id: string) {
+        const before = fake.requests.length
         yield* fetch(metricOf(id), since)
-        return fake.asked
+        return fake.requests
           .slice(before)
           .map(({ url }) => decodeURIComponent(`${url.pathname}${url.search}`))
       })
-      assert.deepEqual(yield* asked("nfci"), ["/graph/fredgraph.csv?id=NFCI&cosd=2024-05-01"])
-      assert.deepEqual((yield* asked("net_liquidity")).toSorted(), [
+      assert.deepEqual(yield* sendRequest("nfci"), ["/graph/fredgraph.csv?id=NFCI&cosd=2024-05-01"])
+      assert.deepEqual((yield* sendRequest("net_liquidity")).toSorted(), [
         "/graph/fredgraph.csv?id=RRPONTSYD&cosd=2023-03-28",
         "/graph/fredgraph.csv?id=WALCL&cosd=2023-03-28",
         "/graph/fredgraph.csv?id=WDTGAL&cosd=2023-03-28",
       ])
-      assert.deepEqual(yield* asked("ofr_fsi"), ["/financial-stress-index/data/fsi.csv"])
-      assert.deepEqual(yield* asked("skew"), [
+      assert.deepEqual(yield* sendRequest("ofr_fsi"), ["/financial-stress-index/data/fsi.csv"])
+      assert.deepEqual(yield* sendRequest("skew"), [
         "/api/global/us_indices/daily_prices/SKEW_History.csv",
       ])
-      assert.deepEqual(yield* asked("margin_debt"), [
+      assert.deepEqual(yield* sendRequest("margin_debt"), [
         "/sites/default/files/2021-03/margin-statistics.xlsx",
       ])
-      assert.deepEqual(yield* asked("treasury_supply"), [
+      assert.deepEqual(yield* sendRequest("treasury_supply"), [
         "/services/api/fiscal_service/v2/accounting/od/debt_to_penny?fields=record_date," +
           "debt_held_public_amt&filter=record_date:gte:2024-05-01&sort=record_date" +
           "&page[size]=10000",
       ])
-      assert.deepEqual(yield* asked("cot_am_spx"), [
+      assert.deepEqual(yield* sendRequest("cot_am_spx"), [
         "/resource/gpe5-46if.json?$select=report_date_as_yyyy_mm_dd,open_interest_all," +
           "asset_mgr_positions_long,asset_mgr_positions_short,lev_money_positions_long," +
           "lev_money_positions_short&$where=cftc_contract_market_code='13874A'+and+" +
@@ -171,10 +171,13 @@ describe("what is asked", () => {
     Effect.gen(function* () {
       const plain = yield* given()
       yield* plain.fetch(metricOf("nfci"))
-      assert.equal(plain.fake.asked[0]?.headers["user-agent"], "almanac/1.2.3")
+      assert.equal(plain.fake.requests[0]?.headers["user-agent"], "almanac/1.2.3")
       const named = yield* given({ contact: "ops@example.org\u00e9\n" })
       yield* named.fetch(metricOf("nfci"))
-      assert.equal(named.fake.asked[0]?.headers["user-agent"], "almanac/1.2.3 (+ops@example.org)")
+      assert.equal(
+        named.fake.requests[0]?.headers["user-agent"],
+        "almanac/1.2.3 (+ops@example.org)",
+      )
     }),
   )
 })
@@ -203,16 +206,16 @@ describe("a publisher that has nothing new", () => {
         const first = yield* fetch(nfci)
         // A process that dies before the values reach the log receives them again.
         const again = yield* fetch(nfci)
-        assert.isTrue(fake.asked.every(({ headers }) => headers[asked_by] === undefined))
-        assert.deepEqual(told(again), told(first))
+        assert.isTrue(fake.requests.every(({ headers }) => headers[asked_by] === undefined))
+        assert.deepEqual(valuesOf(again), valuesOf(first))
         if (again !== unchanged) yield* again.acknowledge
         const other_process = yield* feedsWith(options)
         assert.equal(yield* other_process.fetch(nfci), unchanged)
-        assert.equal(fake.asked.at(-1)?.headers[asked_by], value)
+        assert.equal(fake.requests.at(-1)?.headers[asked_by], value)
         // A different first day is a different request.
-        assert.deepEqual(told(yield* fetch(nfci, dayOf("2024-01-01"))), told(first))
+        assert.deepEqual(valuesOf(yield* fetch(nfci, dayOf("2024-01-01"))), valuesOf(first))
         yield* other_process.reset(nfci)
-        assert.deepEqual(told(yield* fetch(nfci)), told(first))
+        assert.deepEqual(valuesOf(yield* fetch(nfci)), valuesOf(first))
       }),
     )
   }
@@ -228,7 +231,7 @@ describe("a publisher that has nothing new", () => {
         response.end("DATE,SKEW\n01/02/2024,141\n")
         return true
       }
-      assert.deepEqual(told(yield* fetch(skew)), [["2024-01-02", 141]])
+      assert.deepEqual(valuesOf(yield* fetch(skew)), [["2024-01-02", 141]])
     }),
   )
 
@@ -240,7 +243,7 @@ describe("a publisher that has nothing new", () => {
         const late = yield* fetch(metricOf(id), since)
         if (late !== unchanged) yield* late.acknowledge
         assert.equal(yield* fetch(metricOf(id), since), unchanged)
-        assert.isAbove(told(yield* fetch(metricOf(id))).length, told(late).length)
+        assert.isAbove(valuesOf(yield* fetch(metricOf(id))).length, valuesOf(late).length)
       }
     }),
   )
@@ -259,11 +262,11 @@ describe("a publisher that has nothing new", () => {
       }
       const term = metricOf("vix_term")
       const first = yield* fetch(term)
-      assert.deepEqual(told(first), [["2024-01-02", 0.75]])
+      assert.deepEqual(valuesOf(first), [["2024-01-02", 0.75]])
       if (first !== unchanged) yield* first.acknowledge
       assert.equal(yield* fetch(term), unchanged)
       near = "10"
-      assert.deepEqual(told(yield* fetch(term)), [["2024-01-02", 0.5]])
+      assert.deepEqual(valuesOf(yield* fetch(term)), [["2024-01-02", 0.5]])
     }),
   )
 
@@ -287,7 +290,7 @@ const keysStayAway = Effect.gen(function* () {
   if (first !== unchanged) yield* first.acknowledge
   const names = yield* Effect.promise(() => readdir(folder))
   assert.deepEqual(names, ["nfci.json"])
-  assert.isNotEmpty(told(yield* fetch(metricOf("cot_am_spx"))))
+  assert.isNotEmpty(valuesOf(yield* fetch(metricOf("cot_am_spx"))))
   const text = yield* Effect.promise(() => readFile(join(folder, "nfci.json"), "utf8"))
   assert.match(text, /"sha256":"[0-9a-f]{64}"/)
   assert.notInclude(text, good_key)

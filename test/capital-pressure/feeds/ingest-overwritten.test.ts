@@ -18,18 +18,18 @@ const published = "2024-01-03,1"
 /** FRED with one value of NFCI under an ETag, and files with a different value. */
 const given = Effect.gen(function* () {
   const fake = yield* publisher()
-  const told = { rows: published }
+  const responses = { rows: published }
   fake.instead = ({ headers }, response) => {
-    const etag = `"${told.rows}"`
+    const etag = `"${responses.rows}"`
     if (headers["if-none-match"] === etag) response.writeHead(304).end()
-    else response.writeHead(200, { etag }).end(`observation_date,NFCI\n${told.rows}\n`)
+    else response.writeHead(200, { etag }).end(`observation_date,NFCI\n${responses.rows}\n`)
     return true
   }
   const [answers, files] = [yield* tempFolder, yield* tempFolder]
   yield* Effect.promise(() => writeFile(join(files, "nfci.csv"), "date,value\n2024-01-03,9\n"))
   return {
     answers,
-    told,
+    responses,
     http: feedsHttp(optionsAt(fake.url, answers)),
     file: feedsFile(files, answers),
   }
@@ -37,8 +37,8 @@ const given = Effect.gen(function* () {
 
 /** Ingests NFCI, waits until the dashboard's file shows it, and returns the result. */
 const ingest = Effect.fnUntraced(function* (feeds: Layer.Layer<Feeds>) {
-  const asked = wanted({ metrics: metricsOf("nfci") })
-  const { feeds: reports, position } = yield* runIngest(asked, () => Effect.void).pipe(
+  const request = wanted({ metrics: metricsOf("nfci") })
+  const { feeds: reports, position } = yield* runIngest(request, () => Effect.void).pipe(
     Effect.provide(feeds),
   )
   yield* waitForFile(position)
@@ -51,8 +51,8 @@ const value = Effect.map(rows("select value from capital_observation"), ([row]) 
 const killed = <A, E, R>(when: "before" | "after", work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const commands = yield* Commands
-    const send: (typeof commands)["send"] = (...asked) =>
-      (when === "before" ? Effect.void : Effect.asVoid(commands.send(...asked))).pipe(
+    const send: (typeof commands)["send"] = (...args) =>
+      (when === "before" ? Effect.void : Effect.asVoid(commands.send(...args))).pipe(
         Effect.andThen(Effect.die("killed")),
       )
     const dying = Commands.of({ ...commands, send })
@@ -105,11 +105,11 @@ describe("a value that a file overwrote", () => {
 describe("a publisher that returns to an earlier response", () => {
   it.live("is believed, also where the ingest between was killed right after it was stored", () =>
     Effect.gen(function* () {
-      const { http, told } = yield* given
+      const { http, responses } = yield* given
       yield* ingest(http)
-      told.rows = "2024-01-03,2"
+      responses.rows = "2024-01-03,2"
       yield* killed("after", ingest(http))
-      told.rows = published
+      responses.rows = published
       assert.deepInclude(yield* ingest(http), { is_unchanged: false, revised: 1 })
       assert.deepEqual(yield* value, { value: 1 })
     }).pipe(Effect.provide(world)),

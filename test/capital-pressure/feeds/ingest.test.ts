@@ -37,9 +37,9 @@ const head = Effect.flatMap(Log, (log) => log.head("capital-pressure"))
 describe("an ingest", () => {
   it.live("keeps each year apart, and records the feed in the same commit", () =>
     Effect.gen(function* () {
-      const told = publishers()
-      told.tell.set("nfci", { "2024-12-27": -0.5, "2025-01-03": -0.4 })
-      const { feeds } = yield* ingests(told, { metrics: metricsOf("nfci") })
+      const sources = publishers()
+      sources.tell.set("nfci", { "2024-12-27": -0.5, "2025-01-03": -0.4 })
+      const { feeds } = yield* ingests(sources, { metrics: metricsOf("nfci") })
       assert.deepEqual(feeds, [
         {
           feed: "nfci",
@@ -64,14 +64,14 @@ describe("an ingest", () => {
 
   it.live("keeps both vintages of a value that is revised", () =>
     Effect.gen(function* () {
-      const told = publishers()
-      told.tell.set("nfci", { "2025-01-03": -0.4, "2025-01-10": -0.3 })
-      yield* ingests(told, { metrics: metricsOf("nfci") })
-      told.tell.set("nfci", { "2025-01-03": -0.45, "2025-01-10": -0.3, "2025-01-17": -0.2 })
-      const { feeds } = yield* ingests(told, { metrics: metricsOf("nfci") })
+      const sources = publishers()
+      sources.tell.set("nfci", { "2025-01-03": -0.4, "2025-01-10": -0.3 })
+      yield* ingests(sources, { metrics: metricsOf("nfci") })
+      sources.tell.set("nfci", { "2025-01-03": -0.45, "2025-01-10": -0.3, "2025-01-17": -0.2 })
+      const { feeds } = yield* ingests(sources, { metrics: metricsOf("nfci") })
       assert.include(feeds[0], { observed: 1, revised: 1, newest: "2025-01-17" })
-      told.tell.set("nfci", { "2025-01-03": -0.41 })
-      yield* ingests(told, { metrics: metricsOf("nfci") })
+      sources.tell.set("nfci", { "2025-01-03": -0.41 })
+      yield* ingests(sources, { metrics: metricsOf("nfci") })
       assert.deepEqual(
         yield* rows("select value, first_value from capital_observation order by day"),
         [
@@ -89,20 +89,20 @@ describe("an ingest", () => {
 
   it.live("says of an unchanged world only that it was asked", () =>
     Effect.gen(function* () {
-      const told = publishers()
-      for (const ticker of tickers) told.tell.set(ticker, { "2025-01-03": 10 })
-      told.tell.set("nfci", { "2025-01-03": -0.4 })
-      told.tell.set("skew", { "2025-01-03": 140 })
+      const sources = publishers()
+      for (const ticker of tickers) sources.tell.set(ticker, { "2025-01-03": 10 })
+      sources.tell.set("nfci", { "2025-01-03": -0.4 })
+      sources.tell.set("skew", { "2025-01-03": 140 })
       const what = {
         metrics: metricsOf("nfci", "skew"),
         prices: true,
         targets: Effect.succeed(targets(300)),
       }
-      const first = yield* ingests(told, what)
+      const first = yield* ingests(sources, what)
       assert.isTrue(first.feeds.every(({ outcome }) => outcome === "ingested"))
       const before = yield* head
-      told.tell.set("skew", "unchanged")
-      const { feeds } = yield* ingests(told, what)
+      sources.tell.set("skew", "unchanged")
+      const { feeds } = yield* ingests(sources, what)
       assert.sameMembers(
         [...(yield* eventsAfter(before))],
         ["feed.watchlist", "feed.nfci", "feed.skew", "feed.prices"].map(
@@ -116,14 +116,14 @@ describe("an ingest", () => {
 
   it.live("leaves what is stored as it is where a feed fails, and goes on with the others", () =>
     Effect.gen(function* () {
-      const told = publishers()
-      told.tell.set("nfci", { "2025-01-03": -0.4 })
-      told.tell.set("skew", { "2025-01-03": 140 })
-      yield* ingests(told, { metrics: metricsOf("nfci", "skew") })
+      const sources = publishers()
+      sources.tell.set("nfci", { "2025-01-03": -0.4 })
+      sources.tell.set("skew", { "2025-01-03": 140 })
+      yield* ingests(sources, { metrics: metricsOf("nfci", "skew") })
       const stored = yield* rows("select * from capital_observation where metric_id = 'nfci'")
-      told.tell.set("nfci", { fails: "FRED returned status 500." })
-      told.tell.set("skew", { "2025-01-03": 140, "2025-01-06": 141 })
-      const { feeds } = yield* ingests(told, { metrics: metricsOf("nfci", "skew") })
+      sources.tell.set("nfci", { fails: "FRED returned status 500." })
+      sources.tell.set("skew", { "2025-01-03": 140, "2025-01-06": 141 })
+      const { feeds } = yield* ingests(sources, { metrics: metricsOf("nfci", "skew") })
       assert.deepEqual(feeds[0], {
         feed: "nfci",
         outcome: "failed",
@@ -136,8 +136,8 @@ describe("an ingest", () => {
       )
       const [row] = yield* rows("select * from capital_feed where id = 'nfci'")
       assert.deepInclude(row, { last_error: "FRED returned status 500." })
-      told.tell.set("nfci", "unchanged")
-      yield* ingests(told, { metrics: metricsOf("nfci") })
+      sources.tell.set("nfci", "unchanged")
+      yield* ingests(sources, { metrics: metricsOf("nfci") })
       const [mended] = yield* rows("select last_error from capital_feed where id = 'nfci'")
       assert.deepEqual(mended, { last_error: null })
     }).pipe(Effect.provide(world)),
@@ -145,10 +145,10 @@ describe("an ingest", () => {
 
   it.live("keeps the received prices, and counts the tickers that failed", () =>
     Effect.gen(function* () {
-      const told = publishers()
-      for (const ticker of tickers) told.tell.set(ticker, { "2025-01-03": 10 })
-      told.tell.set("CVS", { fails: "Yahoo returned status 429." })
-      const { feeds } = yield* ingests(told, { prices: true })
+      const sources = publishers()
+      for (const ticker of tickers) sources.tell.set(ticker, { "2025-01-03": 10 })
+      sources.tell.set("CVS", { fails: "Yahoo returned status 429." })
+      const { feeds } = yield* ingests(sources, { prices: true })
       assert.deepEqual(feeds, [
         {
           feed: "prices",
@@ -163,12 +163,12 @@ describe("an ingest", () => {
 
   it.live("has publishers keep an answer only when it is in the log", () =>
     Effect.gen(function* () {
-      const told = publishers()
-      told.tell.set("nfci", { "2025-01-03": -0.4 })
-      yield* ingests(told, { metrics: metricsOf("nfci") })
+      const sources = publishers()
+      sources.tell.set("nfci", { "2025-01-03": -0.4 })
+      yield* ingests(sources, { metrics: metricsOf("nfci") })
       // The validator is discarded before the fetch, because the log has no values, and before
       // storing.
-      assert.deepEqual([told.kept, told.forgotten], [["nfci"], ["nfci", "nfci"]])
+      assert.deepEqual([sources.kept, sources.forgotten], [["nfci"], ["nfci", "nfci"]])
       // Generated values of the year before, although the feed never returned generated values.
       const commands = yield* Commands
       const demo = ObserveMetric.make({
@@ -177,13 +177,13 @@ describe("an ingest", () => {
       })
       const origin = { command_id: "demo", actor: "test", at: "2025-01-01T00:00:00.000Z" }
       yield* commands.send(origin, address(Observation, "nfci-2024", demo))
-      told.tell.set("nfci", { "2024-01-05": 2, "2025-01-10": -0.3 })
-      const { feeds } = yield* ingests(told, { metrics: metricsOf("nfci") })
+      sources.tell.set("nfci", { "2024-01-05": 2, "2025-01-10": -0.3 })
+      const { feeds } = yield* ingests(sources, { metrics: metricsOf("nfci") })
       assert.include(feeds[0], { outcome: "failed" })
-      assert.deepEqual([told.kept, told.forgotten], [["nfci"], ["nfci", "nfci", "nfci"]])
-      told.tell.set("nfci", "unchanged")
-      yield* ingests(told, { metrics: metricsOf("nfci") })
-      assert.lengthOf(told.forgotten, 3)
+      assert.deepEqual([sources.kept, sources.forgotten], [["nfci"], ["nfci", "nfci", "nfci"]])
+      sources.tell.set("nfci", "unchanged")
+      yield* ingests(sources, { metrics: metricsOf("nfci") })
+      assert.lengthOf(sources.forgotten, 3)
       const [count] = yield* rows("select count(*) as n from capital_observation")
       assert.deepEqual(count, { n: 2 })
     }).pipe(Effect.provide(world)),
@@ -195,14 +195,14 @@ describe("an ingest", () => {
         [true, false],
         [false, true],
       ] as const) {
-        const told = publishers()
-        told.tell.set("nfci", { "2025-01-03": -0.4 })
-        told.tell.set("skew", { "2025-01-03": 140 })
+        const sources = publishers()
+        sources.tell.set("nfci", { "2025-01-03": -0.4 })
+        sources.tell.set("skew", { "2025-01-03": 140 })
         yield* Effect.gen(function* () {
-          yield* ingests(told, { metrics: metricsOf("nfci"), demo: first })
+          yield* ingests(sources, { metrics: metricsOf("nfci"), demo: first })
           const before = yield* head
           const mixed = { metrics: metricsOf("skew"), demo: then }
-          const refused = yield* Effect.result(ingests(told, mixed))
+          const refused = yield* Effect.result(ingests(sources, mixed))
           assert.isTrue(Result.isFailure(refused))
           if (Result.isFailure(refused)) assert.match(String(refused.failure), /DemoMixed/)
           assert.equal(yield* head, before)
@@ -213,20 +213,20 @@ describe("an ingest", () => {
 
   it.live("is the same file when it is built again from the log", () =>
     Effect.gen(function* () {
-      const told = publishers()
-      for (const ticker of tickers) told.tell.set(ticker, { "2024-01-03": 9, "2025-01-03": 10 })
+      const sources = publishers()
+      for (const ticker of tickers) sources.tell.set(ticker, { "2024-01-03": 9, "2025-01-03": 10 })
       for (const [n, { metric_id }] of metricsOf().entries()) {
-        told.tell.set(metric_id, { "2024-12-27": n, "2025-01-03": n + 0.5 })
+        sources.tell.set(metric_id, { "2024-12-27": n, "2025-01-03": n + 0.5 })
       }
       const what = {
         metrics: metricsOf(),
         prices: true,
         targets: Effect.succeed(targets(300)),
       }
-      yield* ingests(told, what)
-      told.tell.set("nfci", { "2024-12-27": 7 })
-      told.tell.set("skew", { fails: "The publisher is offline." })
-      yield* ingests(told, what)
+      yield* ingests(sources, what)
+      sources.tell.set("nfci", { "2024-12-27": 7 })
+      sources.tell.set("skew", { fails: "The publisher is offline." })
+      yield* ingests(sources, what)
       const model = yield* CapitalPressureModel
       const before = yield* model.dump
       yield* model.rebuild
@@ -256,16 +256,16 @@ describe("what an ingest says", () => {
       assert.equal(yield* codeOf(ingested), 0)
       assert.equal(yield* codeOf(ingested, failed), 2)
       assert.equal(yield* codeOf(failed), 1)
-      const said = yield* Effect.flip(outcomeOf([ingested, failed]))
-      assert.equal(said.message, "1 of 2 feeds failed: skew. Cboe answered?[2J 500.")
+      const failure = yield* Effect.flip(outcomeOf([ingested, failed]))
+      assert.equal(failure.message, "1 of 2 feeds failed: skew. Cboe answered?[2J 500.")
     }),
   )
 
   it.effect("says what is out of reach, and leaves other failures as they are", () =>
     Effect.gen(function* () {
       const away = new Unavailable({ detail: "No host answered." })
-      const told = yield* Effect.flip(rewordLogFailures(Effect.fail(away)))
-      assert.equal(told.message, "the log is unavailable: No host answered.")
+      const result = yield* Effect.flip(rewordLogFailures(Effect.fail(away)))
+      assert.equal(result.message, "the log is unavailable: No host answered.")
       const mixed = yield* Effect.flip(
         rewordLogFailures(Effect.fail(new DemoMixed({ detail: "No." }))),
       )
@@ -288,18 +288,18 @@ describe("what an ingest says", () => {
     Effect.gen(function* () {
       assert.equal(barOf(6, 24, "nfci"), "[######                  ] 6/24 nfci")
       assert.equal(barOf(1, 2, "x".repeat(200)).length, 79)
-      const said: Array<string> = []
-      const write = (text: string) => said.push(text)
+      const messages: Array<string> = []
+      const write = (text: string) => messages.push(text)
       const plain = progressTo(2, { write })
       yield* plain.done("one\u0007")
       plain.at("two", 1, 2)
       yield* plain.end
-      assert.deepEqual(said.splice(0), ["one?\n"])
+      assert.deepEqual(messages.splice(0), ["one?\n"])
       const bar = progressTo(2, { isTTY: true, write })
       yield* bar.done("one")
-      assert.match(said.join(""), /\[#{12} {12}\] 1\/2 one$/)
+      assert.match(messages.join(""), /\[#{12} {12}\] 1\/2 one$/)
       yield* bar.end
-      assert.match(said.join(""), /\r +\r$/)
+      assert.match(messages.join(""), /\r +\r$/)
     }),
   )
 

@@ -31,9 +31,9 @@ describe("prices of Yahoo", () => {
       assert.lengthOf(days, 390)
       assert.isFalse(days.includes(dayOf(holiday)))
       assert.deepEqual([dateOf(days[1] ?? 0), close[1], adjusted[1]], ["2024-01-02", 101, 100])
-      const [asked] = fake.asked
-      assert.equal(asked?.url.pathname, "/v8/finance/chart/XLV")
-      assert.equal(asked?.url.search, "?range=1y&interval=1d")
+      const [requests] = fake.requests
+      assert.equal(requests?.url.pathname, "/v8/finance/chart/XLV")
+      assert.equal(requests?.url.search, "?range=1y&interval=1d")
     }),
   )
 
@@ -50,7 +50,7 @@ describe("prices of Yahoo", () => {
         [9000, "max"] as const,
       ]) {
         yield* prices("XLV", today - days)
-        assert.equal(fake.asked.at(-1)?.url.searchParams.get("range"), range)
+        assert.equal(fake.requests.at(-1)?.url.searchParams.get("range"), range)
       }
     }),
   )
@@ -117,12 +117,12 @@ describe("prices of Yahoo", () => {
         prices("UNH"),
         /^UNH: Yahoo returned status 429.*capital\.prices_source to stooq/,
       )
-      const { length } = fake.asked
+      const { length } = fake.requests
       yield* refused(
         prices("LLY"),
         /^LLY: Yahoo rejected an earlier request, .* in 15 minutes\. Use another/,
       )
-      assert.lengthOf(fake.asked, length)
+      assert.lengthOf(fake.requests, length)
       const not_found = { chart: { result: null, error: { code: "Not Found" } } }
       const other = yield* given()
       answering(other.fake, not_found, 404)
@@ -146,7 +146,7 @@ describe("prices of Stooq", () => {
       const { days, close, adjusted } = yield* prices("XLV")
       assert.lengthOf(days, 391)
       assert.deepEqual(close, adjusted)
-      assert.equal(fake.asked[0]?.url.search, `?s=xlv.us&i=d&apikey=${good_key}`)
+      assert.equal(fake.requests[0]?.url.search, `?s=xlv.us&i=d&apikey=${good_key}`)
     }),
   )
 
@@ -154,7 +154,7 @@ describe("prices of Stooq", () => {
     Effect.gen(function* () {
       const without = yield* given({ prices_source: "stooq" })
       yield* refused(without.prices("XLV"), /not set up\. Set capital\.stooq_key\.$/)
-      assert.deepEqual(without.fake.asked, [])
+      assert.deepEqual(without.fake.requests, [])
       const wrong = Redacted.make("wrong")
       const { prices, fake } = yield* given({ prices_source: "stooq", stooq_key: wrong })
       yield* refused(prices("XLV"), /Stooq does not accept the key in capital\.stooq_key/)
@@ -202,7 +202,7 @@ describe("the chain of providers", () => {
       const { prices, fake } = yield* given({ prices_source: "csv", prices_dir })
       assert.deepEqual([...(yield* prices("UNH")).close], [55])
       yield* refused(prices("LLY"), /LLY\.csv does not exist/)
-      assert.deepEqual(fake.asked, [])
+      assert.deepEqual(fake.requests, [])
       const without = yield* given({ prices_source: "csv" })
       yield* refused(without.prices("UNH"), /Set capital\.prices_dir\.$/)
     }),
@@ -215,7 +215,7 @@ describe("the chain of providers", () => {
       assert.lengthOf(days, 390)
       assert.closeTo(close[1] ?? 0, 5000.04, 1e-9)
       assert.deepEqual(close, adjusted)
-      assert.equal(fake.asked[0]?.url.search, "?id=SP500")
+      assert.equal(fake.requests[0]?.url.search, "?id=SP500")
       const prices_dir = yield* folderWith(folder, "SP500")
       const own = yield* given({ prices_source: "csv", prices_dir })
       assert.deepEqual([...(yield* own.prices("SP500")).close], [55])

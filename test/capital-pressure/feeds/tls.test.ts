@@ -6,7 +6,7 @@ import { Effect, Redacted } from "effect"
 import { request } from "undici"
 import { unverifiedAgent } from "#adapters/capital-pressure/feeds/tls.ts"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
-import { refused, told } from "../../contract/feeds.ts"
+import { refused, valuesOf } from "../../contract/feeds.ts"
 import { feedsWith, metricOf, tempFolder } from "../../world/capital-pressure/feed-given.ts"
 import { optionsAt, publisher } from "../../world/capital-pressure/publisher.ts"
 import { certificateText } from "../../world/certificate.ts"
@@ -38,7 +38,7 @@ describe("an untrusted certificate", () => {
       })
       yield* refused(keyed.fetch(metricOf("nfci")), because)
       yield* refused(keyed.prices("UNH"), because)
-      assert.deepEqual(fake.asked, [])
+      assert.deepEqual(fake.requests, [])
     }),
   )
 
@@ -60,7 +60,7 @@ describe("an untrusted certificate", () => {
       const fake = yield* publisher(tls)
       const options = optionsAt(fake.url, yield* tempFolder)
       const { fetch } = yield* feedsWith(options)
-      assert.isNotEmpty(told(yield* fetch(metricOf("cot_am_spx"))))
+      assert.isNotEmpty(valuesOf(yield* fetch(metricOf("cot_am_spx"))))
       const verifying = yield* feedsWith({ ...options, cftc_tls_verify: true })
       yield* refused(
         verifying.fetch(metricOf("cot_am_spx")),
@@ -92,7 +92,7 @@ describe("the agent that does not verify", () => {
           ),
         )
       assert.equal(yield* codeAt("localhost"), "ERR_OTHER_HOST")
-      assert.deepEqual(fake.asked, [])
+      assert.deepEqual(fake.requests, [])
       assert.equal(yield* codeAt("127.0.0.1"), 200)
     }),
   )
@@ -112,7 +112,7 @@ describe("the agent that does not verify", () => {
         fetch(metricOf("cot_am_spx")),
         /CFTC (redirects to another host|is requested from one host)/,
       )
-      assert.lengthOf(fake.asked, 1)
+      assert.lengthOf(fake.requests, 1)
     }),
   )
 })

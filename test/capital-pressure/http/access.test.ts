@@ -125,8 +125,8 @@ describe("with capital.token", () => {
       origin,
     ])
     const headers = { origin, "access-control-request-method": "GET" }
-    const asked = await closed.fetch("/api/dashboard", { method: "OPTIONS", headers })
-    expect([asked.status, asked.headers.get("access-control-allow-headers")]).toEqual([
+    const response = await closed.fetch("/api/dashboard", { method: "OPTIONS", headers })
+    expect([response.status, response.headers.get("access-control-allow-headers")]).toEqual([
       204,
       expect.stringContaining("authorization"),
     ])

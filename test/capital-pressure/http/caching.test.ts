@@ -66,11 +66,11 @@ describe("an answer", () => {
       expect(Number(zipped.headers["content-length"])).toBe(zipped.bytes.length)
       expect(zipped.bytes.length).toBeLessThan(plain.bytes.length / 2)
       expect(tagOf(zipped)).not.toBe(tagOf(plain))
-      const asked = { "accept-encoding": "gzip" }
+      const init = { "accept-encoding": "gzip" }
       const has = async (tag: string, headers: Headers) =>
         (await get(path, { ...headers, "if-none-match": tag })).status
-      expect(await has(tagOf(zipped), asked)).toBe(304)
-      expect(await has(tagOf(plain), asked)).toBe(200)
+      expect(await has(tagOf(zipped), init)).toBe(304)
+      expect(await has(tagOf(plain), init)).toBe(200)
       expect(await has(tagOf(zipped), {})).toBe(200)
     },
   )
@@ -93,8 +93,8 @@ describe("an answer", () => {
     for (const headers of [{}, { "accept-encoding": "gzip" }]) {
       const whole = await get("/api/dashboard", headers)
       const head = await get("/api/dashboard", headers, "HEAD")
-      const told = ["etag", "content-length", "content-encoding", "cache-control", "content-type"]
-      for (const name of told) expect(head.headers[name]).toBe(whole.headers[name])
+      const result = ["etag", "content-length", "content-encoding", "cache-control", "content-type"]
+      for (const name of result) expect(head.headers[name]).toBe(whole.headers[name])
       expect([head.status, head.bytes.length]).toEqual([200, 0])
     }
   })
@@ -115,7 +115,7 @@ describe("an answer", () => {
 
 describe("pages of other origins", () => {
   const origin = "http://localhost:5173"
-  const asked = { "access-control-request-method": "GET" }
+  const init = { "access-control-request-method": "GET" }
 
   it.each([...paths, "/health", "/api/none", "/api/tier/9/history"])(
     "may read %s when they are named",
@@ -137,7 +137,7 @@ describe("pages of other origins", () => {
   })
 
   it.each([...paths, "/health"])("ask about %s first", async (path) => {
-    const answer = await served.fetch(path, { method: "OPTIONS", headers: { ...asked, origin } })
+    const answer = await served.fetch(path, { method: "OPTIONS", headers: { ...init, origin } })
     expect([answer.status, await answer.text()]).toEqual([204, ""])
     expect(answer.headers.get("access-control-allow-origin")).toBe(origin)
     expect(answer.headers.get("access-control-allow-methods")).toContain("GET")
@@ -145,8 +145,8 @@ describe("pages of other origins", () => {
   })
 
   it.each([
-    ["an origin that is not named", "/api/dashboard", { ...asked, origin: "http://e.test" }],
-    ["no origin", "/api/dashboard", asked],
+    ["an origin that is not named", "/api/dashboard", { ...init, origin: "http://e.test" }],
+    ["no origin", "/api/dashboard", init],
     ["an unsupported method", "/health", { "access-control-request-method": "PUT", origin }],
     ["no method", "/health", { origin }],
   ])("are refused with %s", async (_name, path, headers) => {
@@ -156,13 +156,13 @@ describe("pages of other origins", () => {
   })
 
   it("are those that the settings name", async () => {
-    const other = await startDashboard({ cors_origins: ["https://desk.example"] })
+    const other = await startDashboard({ cors_origins: ["https://office.example"] })
     try {
       const of = async (origin: string) =>
         (await other.fetch("/health", { headers: { origin } })).headers.get(
           "access-control-allow-origin",
         )
-      expect(await of("https://desk.example")).toBe("https://desk.example")
+      expect(await of("https://office.example")).toBe("https://office.example")
       expect(await of(origin)).toBe(null)
     } finally {
       await other.stop()

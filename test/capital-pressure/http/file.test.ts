@@ -57,14 +57,14 @@ const isUnreadable = async () => {
   expect((await served.fetch("/api/metrics/none/detail")).status).toBe(404)
 }
 
-const told = () => served.logged.filter((line) => line.includes("cannot be read"))
+const warnings = () => served.logged.filter((line) => line.includes("cannot be read"))
 
 describe("a file that is", () => {
   it("missing: 500, said once, until there is one", async () => {
     await isUnreadable()
     await isUnreadable()
-    expect(told()).toEqual([expect.stringContaining("ENOENT")])
-    expect(told()[0]).toContain(served.path)
+    expect(warnings()).toEqual([expect.stringContaining("ENOENT")])
+    expect(warnings()[0]).toContain(served.path)
     fillFile(served.path, storeOf(1, 2))
     expect(await valuesShown()).toEqual([1, 2])
   })
@@ -93,7 +93,7 @@ describe("a file that is", () => {
     other.exec("create table capital_observation (name text)")
     other.close()
     await isUnreadable()
-    expect(told().join()).toMatch(/no such (table|column)/)
+    expect(warnings().join()).toMatch(/no such (table|column)/)
   })
 })
 

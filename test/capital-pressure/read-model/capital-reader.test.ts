@@ -47,9 +47,9 @@ const start = async (options: Partial<CapitalReaderOptions> = {}) => {
   })
   const reader = await Effect.runPromise(Scope.provide(run, scope))
   return {
-    show: (asked: DashboardQuery) => Effect.runPromise(reader.read(asked)),
-    exit: (asked: DashboardQuery) =>
-      Effect.runPromiseExit(Effect.provide(reader.read(asked), silent)),
+    show: (query: DashboardQuery) => Effect.runPromise(reader.read(query)),
+    exit: (query: DashboardQuery) =>
+      Effect.runPromiseExit(Effect.provide(reader.read(query), silent)),
     trouble: () => Effect.runPromise(Effect.provide(reader.problem, silent)),
   }
 }
@@ -142,8 +142,8 @@ describe("an answer", () => {
   it("is made once for all who ask while it is made", async () => {
     fillFile(path, syntheticStore())
     const { show } = await start()
-    const asked = [1, 2, 3, 4, 5].map(() => show(dashboard))
-    const [first, ...others] = await Promise.all(asked)
+    const sendRequest = [1, 2, 3, 4, 5].map(() => show(dashboard))
+    const [first, ...others] = await Promise.all(sendRequest)
     for (const other of others) expect(other).toBe(first)
   })
 
@@ -151,7 +151,7 @@ describe("an answer", () => {
     fillFile(path, empty_store)
     const { show } = await start()
     const writer = openWriter(path)
-    const shown: Array<Promise<{ n: number; error: string }>> = []
+    const found: Array<Promise<{ n: number; error: string }>> = []
     for (let n = 0; n < 200; n++) {
       const sql = "insert or replace into capital_feed (id, last_error) values ('nfci', ?)"
       writer.prepare(sql).run(String(n))
@@ -159,10 +159,10 @@ describe("an answer", () => {
         const rows: ReadonlyArray<{ metric_id: string; last_error: string }> = parsed(answer).rows
         return { n, error: rows.find(({ metric_id }) => metric_id === "nfci")?.last_error ?? "" }
       })
-      shown.push(row)
+      found.push(row)
       if (n % 10 === 0) await row
     }
-    for (const { n, error } of await Promise.all(shown)) {
+    for (const { n, error } of await Promise.all(found)) {
       expect(Number(error)).toBeGreaterThanOrEqual(n)
     }
     writer.close()
@@ -220,8 +220,8 @@ describe("a thread that", () => {
     for (const one of all) expect(Exit.isFailure(one)).toBe(true)
     expect(await trouble()).toMatch(why)
     // The next thread runs the program as it is then: one that responds.
-    const shown = "{ bytes: new Uint8Array(1), gzip: null, tag: 't' }"
-    program(`parentPort.postMessage({ response: ${shown} })`)
+    const found = "{ bytes: new Uint8Array(1), gzip: null, tag: 't' }"
+    program(`parentPort.postMessage({ response: ${found} })`)
     expect(await exit(dashboard)).toMatchObject({ value: { tag: "t" } })
     expect(await trouble()).toBe(undefined)
   })

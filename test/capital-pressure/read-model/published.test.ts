@@ -13,7 +13,7 @@ import { histories } from "../../world/histories.ts"
 const at = "2026-11-20T12:00:00.000Z"
 
 /** The events published for one commit. */
-const told = (stream: string, ...events: ReadonlyArray<Message>) =>
+const publishedFrom = (stream: string, ...events: ReadonlyArray<Message>) =>
   publishedOf(publications, {
     position: 7,
     stream: `capital-pressure.${stream}`,
@@ -41,7 +41,7 @@ describe("what the dashboard publishes", () => {
   it("has exactly the data that its type promises, and names no project", () => {
     const ever = new Set<string>()
     for (const { kind, id, history } of all) {
-      for (const { service, aggregate, event } of told(`${kind}.${id}`, ...history)) {
+      for (const { service, aggregate, event } of publishedFrom(`${kind}.${id}`, ...history)) {
         const type = types[event.type as keyof typeof types]
         Schema.decodeUnknownSync(type.data, strict)(event.data)
         Schema.decodeUnknownSync(CloudEvent, strict)(JSON.parse(JSON.stringify(event)))
@@ -57,7 +57,7 @@ describe("what the dashboard publishes", () => {
   it("is not each value, price or run", () => {
     for (const { kind, id, history } of all) {
       if (["observation", "price", "schedule"].includes(kind)) {
-        assert.deepEqual(told(`${kind}.${id}`, ...history), [])
+        assert.deepEqual(publishedFrom(`${kind}.${id}`, ...history), [])
       }
     }
   })
@@ -65,7 +65,7 @@ describe("what the dashboard publishes", () => {
   it("has an event for each ingest of a feed", () => {
     const [ingested, nothing, , failed] = happenings.feed.events
     const history = [ingested, failed, nothing].filter((event) => event !== undefined)
-    const events = told("feed.hy_spread", ...history)
+    const events = publishedFrom("feed.hy_spread", ...history)
     assert.deepEqual(
       events.map(({ event: { type, data } }) => [type, data]),
       [
@@ -107,7 +107,7 @@ describe("what the dashboard publishes", () => {
     const day = (ts: string, z: number) => ({ ts, z, tiers: [z, null, null, null] as const })
     const days = [day("2026-01-02", 2), day("2026-11-20", 3), day("2026-04-01", 4)]
     const event = CompositeComputed.make({ days: [day("2026-03-02", 1), ...days] })
-    const events = told("composite.2026", event)
+    const events = publishedFrom("composite.2026", event)
     assert.deepEqual(
       events.map(({ event: { id, type, data } }) => [id, type, data]),
       [["7.0", "composite_computed", { from: "2026-01-02", to: "2026-11-20", days: 4, z: 3 }]],
@@ -117,14 +117,17 @@ describe("what the dashboard publishes", () => {
   it("lists the days whose composite was withdrawn, in their order", () => {
     const event = CompositeWithdrawn.make({ days: ["2026-03-02", "2026-01-02"] })
     assert.deepEqual(
-      told("composite.2026", event).map(({ event: { type, data } }) => [type, data]),
+      publishedFrom("composite.2026", event).map(({ event: { type, data } }) => [type, data]),
       [["composite_withdrawn", { dates: ["2026-01-02", "2026-03-02"] }]],
     )
   })
 
   it("lists the watchlist's names that have a target", () => {
     const target = { ticker: "MRK", target: 120, fwd_pe: null, set_on: null } as const
-    const events = told("watchlist.main", WatchlistSet.make({ targets: [target], demo: true }))
+    const events = publishedFrom(
+      "watchlist.main",
+      WatchlistSet.make({ targets: [target], demo: true }),
+    )
     assert.deepEqual(
       events.map(({ event: { type, data } }) => [type, data]),
       [["watchlist_set", { tickers: ["MRK"], demo: true }]],

@@ -75,8 +75,8 @@ const last = <Type extends string>(history: ReadonlyArray<ScheduleEvent | FeedEv
 
 /** The expected tables, derived directly from the history; the events are of these kinds. */
 const expected: Readonly<Record<Kind, (history: ReadonlyArray<Message>) => Tables>> = {
-  observation: (told) => {
-    const history = told as ReadonlyArray<ObservationEvent>
+  observation: (events) => {
+    const history = events as ReadonlyArray<ObservationEvent>
     return {
       capital_observation: lastBy(history, ({ ts }) => ts).map(({ ts, value }) => ({
         metric_id: "hy_spread",
@@ -92,27 +92,27 @@ const expected: Readonly<Record<Kind, (history: ReadonlyArray<Message>) => Table
       }),
     }
   },
-  price: (told) => ({
-    capital_price: lastBy(told as ReadonlyArray<PriceEvent>, ({ ts }) => ts).map(
+  price: (events) => ({
+    capital_price: lastBy(events as ReadonlyArray<PriceEvent>, ({ ts }) => ts).map(
       ({ ts, close, adjusted }) => ({ ticker: "XLV", day: days[ts], close, adjusted }),
     ),
   }),
-  composite: (told) => {
-    const shown = new Map<string, CompositeDay>()
-    for (const event of told as ReadonlyArray<CompositeEvent>) {
-      if (event.type === "CompositeComputed") for (const day of event.days) shown.set(day.ts, day)
-      else for (const ts of event.days) shown.delete(ts)
+  composite: (events) => {
+    const found = new Map<string, CompositeDay>()
+    for (const event of events as ReadonlyArray<CompositeEvent>) {
+      if (event.type === "CompositeComputed") for (const day of event.days) found.set(day.ts, day)
+      else for (const ts of event.days) found.delete(ts)
     }
     const rows = Array.from(
-      shown.values(),
+      found.values(),
       ({ ts, z, tiers: [tier_1, tier_2, tier_3, tier_4] }) => {
         return { day: days[ts], z, tier_1, tier_2, tier_3, tier_4 }
       },
     )
     return rows.length === 0 ? {} : { capital_composite: rows }
   },
-  feed: (told) => {
-    const history = told as ReadonlyArray<FeedEvent>
+  feed: (events) => {
+    const history = events as ReadonlyArray<FeedEvent>
     const ingest = history.findLast((event) => event.type === "FeedIngested")
     const failure = history.findLast((event) => event.type === "FeedFailed")
     return {
@@ -127,8 +127,8 @@ const expected: Readonly<Record<Kind, (history: ReadonlyArray<Message>) => Table
       ],
     }
   },
-  schedule: (told) => {
-    const history = told as ReadonlyArray<ScheduleEvent>
+  schedule: (events) => {
+    const history = events as ReadonlyArray<ScheduleEvent>
     const failure = history.findLast((event) => event.type === "ScheduledRunFailed")
     return {
       capital_job: [
@@ -142,8 +142,8 @@ const expected: Readonly<Record<Kind, (history: ReadonlyArray<Message>) => Table
       ],
     }
   },
-  watchlist: (told) => {
-    const set = (told as ReadonlyArray<WatchlistEvent>).at(-1)
+  watchlist: (events) => {
+    const set = (events as ReadonlyArray<WatchlistEvent>).at(-1)
     return {
       capital_target: (set?.targets ?? []).map((target) => ({
         ...target,
@@ -175,10 +175,10 @@ describe("the rows of each aggregate", () => {
       () =>
         Effect.gen(function* () {
           let walked = 0
-          const shown = yield* emptyModel
+          const model = yield* emptyModel
           for (const history of walks(happenings[kind])) {
             const types = history.map(({ type }) => type).join(", ")
-            const rows = yield* shown(kind, history)
+            const rows = yield* model(kind, history)
             assert.deepEqual(rows, asDumped(expected[kind](history)), types)
             walked++
           }
@@ -193,8 +193,8 @@ describe("the rows of each aggregate", () => {
       const { events } = happenings.observation
       const [observed, , revised, back] = events
       const history = [observed, revised, back, revised].filter((event) => event !== undefined)
-      const shown = yield* emptyModel
-      const { capital_observation: rows } = yield* shown("observation", history)
+      const model = yield* emptyModel
+      const { capital_observation: rows } = yield* model("observation", history)
       const row = { metric_id: "hy_spread", day: days["2026-01-02"], value: 3.5, first_value: 3.25 }
       assert.deepEqual(rows, [JSON.stringify(row)])
     }),

@@ -153,11 +153,11 @@ describe("a profile", () => {
       ['default = "geheim"\n', /must be a table/],
       ['[default]\ntoken = "geheim"\n', /has no url, os_cloud or os_auth_url/],
     ] as const
-    for (const [one, said] of wrong) {
+    for (const [one, output] of wrong) {
       profiles(one)
       const { ending, message } = await endingOf(accessOf(asking()))
       assert.equal(ending, "usage")
-      assert.match(message, said)
+      assert.match(message, output)
       assert.notInclude(message, "geheim")
     }
     const absent = await endingOf(accessOf(asking({}, { profile: "x" })))

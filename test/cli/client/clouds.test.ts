@@ -132,11 +132,11 @@ clouds:
       ["clouds: {lab: {profile: rackspace}}", /a vendor profile/],
       [`a: &a [x,x,x,x,x,x,x,x,x]\n${bomb("b", "a")}${bomb("c", "b")}${bomb("d", "c")}`, /alias/],
     ] as const
-    for (const [text, said] of cases) {
+    for (const [text, output] of cases) {
       write(own, text)
       const { ending, message } = await endingOf(findCloud(env(), "lab"))
       assert.equal(ending, "usage")
-      assert.match(message, said)
+      assert.match(message, output)
       assert.notInclude(message, "geheim")
     }
     rmSync(join(folder, own))

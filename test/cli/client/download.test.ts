@@ -206,8 +206,8 @@ describe("an upload", () => {
     const stored = await upload(session, { file: path, policy: "EC42", labels: { a: "b" } })
     const [first] = server.heard
     assert(first !== undefined)
-    const { path: asked, headers, body } = first
-    assert.equal(asked, "/v1/blobs/stream?policy=REPLICATION_POLICY_EC42")
+    const { path: requested_path, headers, body } = first
+    assert.equal(requested_path, "/v1/blobs/stream?policy=REPLICATION_POLICY_EC42")
     assert.equal(headers["x-label-a"], "b")
     assert.equal(headers["content-length"], String(bytes.length))
     assert.isTrue(body.equals(bytes))
@@ -257,8 +257,8 @@ describe("an upload", () => {
       rmSync(path)
       json(answer, 503, {})
     })
-    const asked = { file: path, policy: undefined, labels: {} }
-    const { ending, message } = await endingOf(upload(sessionWith(server.url).session, asked))
+    const options = { file: path, policy: undefined, labels: {} }
+    const { ending, message } = await endingOf(upload(sessionWith(server.url).session, options))
     assert.equal(ending, "usage")
     assert.match(message, /blob\.bin cannot be read: ENOENT/)
     await server.close()
@@ -270,8 +270,8 @@ describe("an upload", () => {
       truncateSync(path, 10)
       json(answer, 503, {})
     })
-    const asked = { file: path, policy: undefined, labels: {} }
-    const { ending, message } = await endingOf(upload(sessionWith(server.url).session, asked))
+    const options = { file: path, policy: undefined, labels: {} }
+    const { ending, message } = await endingOf(upload(sessionWith(server.url).session, options))
     assert.equal(ending, "usage")
     assert.match(message, /shrank/)
     await server.close()
@@ -285,8 +285,8 @@ describe("an upload", () => {
       appendFileSync(path, "more")
       json(answer, 503, {})
     })
-    const asked = { file: path, policy: undefined, labels: {} }
-    await upload(sessionWith(server.url).session, asked)
+    const options = { file: path, policy: undefined, labels: {} }
+    await upload(sessionWith(server.url).session, options)
     assert.isTrue(server.heard[1]?.body.equals(bytes))
     await server.close()
   })
@@ -296,8 +296,8 @@ describe("an upload", () => {
     const server = await scripted((heard, answer) =>
       json(answer, heard.headers["transfer-encoding"] === "chunked" ? 409 : 500, {}),
     )
-    const asked = { file, policy: undefined, labels: {} }
-    const { ending } = await endingOf(upload(sessionWith(server.url).session, asked))
+    const options = { file, policy: undefined, labels: {} }
+    const { ending } = await endingOf(upload(sessionWith(server.url).session, options))
     assert.equal(ending, "conflict")
     await server.close()
   })
@@ -307,8 +307,8 @@ describe("an upload", () => {
     const server = await scripted((_, answer) => {
       answer.writeHead(200, { "content-length": "100" }).write("{", () => answer.destroy())
     })
-    const asked = { file: path, policy: undefined, labels: {} }
-    const { ending } = await endingOf(upload(sessionWith(server.url).session, asked))
+    const options = { file: path, policy: undefined, labels: {} }
+    const { ending } = await endingOf(upload(sessionWith(server.url).session, options))
     assert.equal(ending, "unreachable")
     await server.close()
   })

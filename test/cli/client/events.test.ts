@@ -14,7 +14,7 @@ const refusals: ReadonlyArray<readonly [number, Record<string, string>?]> = [
 ]
 
 describe("a stream of events", () => {
-  const told = async (parts: ReadonlyArray<string>) => {
+  const messages = async (parts: ReadonlyArray<string>) => {
     const bytes = async function* () {
       for (const part of parts) yield new TextEncoder().encode(part)
     }
@@ -27,18 +27,18 @@ describe("a stream of events", () => {
     const text =
       ': connected\n\nid: 1\nevent: a\ndata: {"x":1}\n\nid: 2\r\ndata: b\r\ndata: c\r\n\r\n'
     const whole = ['1:{"x":1}', "2:b\nc"]
-    assert.deepEqual(await told([text]), whole)
-    assert.deepEqual(await told(text.split("")), whole)
-    assert.deepEqual(await told([`${text}id: 3\ndata: not ended`]), whole)
+    assert.deepEqual(await messages([text]), whole)
+    assert.deepEqual(await messages(text.split("")), whole)
+    assert.deepEqual(await messages([`${text}id: 3\ndata: not ended`]), whole)
   })
 
   it("limits the size of a line and of an event", async () => {
     const long = "x".repeat(2 ** 20)
     const whole = `data: ${long}\n\n`
-    assert.equal((await told([whole, whole, whole])).length, 3)
+    assert.equal((await messages([whole, whole, whole])).length, 3)
     for (const endless of ["", "\ndata: "]) {
       const parts = ["data: ", ...Array.from({ length: 3 }, () => `${long}${endless}`)]
-      const { message } = await endingOf(told(parts))
+      const { message } = await endingOf(messages(parts))
       assert.equal(message, "An event of the stream is too long")
     }
   })

@@ -87,12 +87,12 @@ describe("a request", () => {
       [{ detail: "No such metric." }, /404: No such metric\./],
       [{ error: "No such carrier." }, /404: No such carrier\./],
     ] as const
-    for (const [body, said] of envelopes) {
+    for (const [body, output] of envelopes) {
       await withServer(
         (_, answer) => json(answer, 404, body),
         async ({ url }) => {
           const work = runOperation(sessionWith(url).session, list, nothing)
-          assert.match((await endingOf(work)).message, said)
+          assert.match((await endingOf(work)).message, output)
         },
       )
     }
@@ -104,8 +104,8 @@ describe("a request", () => {
       async ({ url }) => {
         const history = readings.operations.find(({ command: verb }) => verb === "history")
         assert(history !== undefined)
-        const asked = { ...nothing, arguments: { metric_id: "nope" } }
-        const { message } = await endingOf(runOperation(sessionWith(url).session, history, asked))
+        const input = { ...nothing, arguments: { metric_id: "nope" } }
+        const { message } = await endingOf(runOperation(sessionWith(url).session, history, input))
         const next = "list the metrics: almanac readings sources"
         assert.equal(message, `404: Unknown metric: nope\n  next: ${next}`)
       },
@@ -168,10 +168,10 @@ describe("a request", () => {
         const rebuild = readModels.operations.find(({ command: verb }) => verb === "rebuild")
         assert(rebuild !== undefined)
         const { session, written } = sessionWith(url, { json: true })
-        const asked = { ...nothing, arguments: { name: "a" } }
-        await runOperation(session, rebuild, asked)
+        const body = { ...nothing, arguments: { name: "a" } }
+        await runOperation(session, rebuild, body)
         assert.deepEqual(JSON.parse(written.out), { name: "a", position: 7 })
-        const { ending, message } = await endingOf(runOperation(session, rebuild, asked))
+        const { ending, message } = await endingOf(runOperation(session, rebuild, body))
         assert.equal(ending, "failed")
         assert.match(message, /No log\./)
       },
@@ -248,12 +248,12 @@ describe("a list", () => {
 
   it("is read if the server allows only smaller pages", () =>
     withServer(
-      (asked, answer, nth) => {
-        const { pathname, searchParams } = new URL(asked.path, "http://x")
+      (request, answer, nth) => {
+        const { pathname, searchParams } = new URL(request.path, "http://x")
         const limit = Number(searchParams.get("limit") ?? 400)
         if (limit > 500) return json(answer, 400, { code: "svc.validation_error", detail: "" })
         searchParams.set("limit", String(limit))
-        pages({ ...asked, path: `${pathname}?${searchParams}` }, answer, nth)
+        pages({ ...request, path: `${pathname}?${searchParams}` }, answer, nth)
       },
       async ({ url, heard }) => {
         const { session, written } = sessionWith(url, { quiet: true })
@@ -376,9 +376,9 @@ describe("the exit codes", () => {
   it("match the guide", () => {
     const guide = readFileSync(join(import.meta.dirname, "../../../docs/guide-client.md"), "utf8")
     const rows = [...guide.matchAll(/^\| (\d+) +\| (.+?) +\|$/gm)]
-    const shown = rows.map(([, code, what]) => [Number(code), what])
+    const visible = rows.map(([, code, what]) => [Number(code), what])
     assert.deepEqual(
-      shown,
+      visible,
       Object.values(exit_codes).map(([code, what]) => [code, what]),
     )
   })

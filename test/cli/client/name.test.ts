@@ -43,7 +43,7 @@ const doing = async (noun: CommandGroup, name: string, typed: Partial<typeof not
     const { session } = sessionWith(url, { json: true })
     const ended = await endingOf(runOperation(session, verb(noun, name), { ...nothing, ...typed }))
     const last = heard.at(-1)
-    return { ...ended, heard, asked: `${last?.method} ${last?.path}`, body: String(last?.body) }
+    return { ...ended, heard, request: `${last?.method} ${last?.path}`, body: String(last?.body) }
   } finally {
     await close()
   }
@@ -52,19 +52,19 @@ const doing = async (noun: CommandGroup, name: string, typed: Partial<typeof not
 describe("a name in place of an id", () => {
   it("is searched on all pages, with any characters", async () => {
     for (const { name, id } of [known[0], known[3]].flatMap((one) => one ?? [])) {
-      const { asked } = await doing(targets, "delete", { arguments: { id: name } })
-      assert.equal(asked, `DELETE /v1/targets/${id}`)
+      const { request } = await doing(targets, "delete", { arguments: { id: name } })
+      assert.equal(request, `DELETE /v1/targets/${id}`)
     }
-    const { asked } = await doing(policies, "show", { arguments: { id: "nightly" } })
-    assert.equal(asked, `GET /v1/policies/${id(1)}`)
+    const { request } = await doing(policies, "show", { arguments: { id: "nightly" } })
+    assert.equal(request, `GET /v1/policies/${id(1)}`)
   })
 
   it("is resolved in queries and bodies too", async () => {
     const listed = await doing(backups, "list", { fields: { target_id: "nightly" } })
-    assert.equal(listed.asked, `GET /v1/backups?target_id=${id(1)}&limit=10`)
+    assert.equal(listed.request, `GET /v1/backups?target_id=${id(1)}&limit=10`)
     const fields = { share_id: "nightly", target_id: "nightly", policy_id: id(9) }
-    const { asked, body } = await doing(backups, "create", { fields })
-    assert.equal(asked, "POST /v1/backups")
+    const { request, body } = await doing(backups, "create", { fields })
+    assert.equal(request, "POST /v1/backups")
     // Shares have no names here, and ids are never looked up.
     assert.deepEqual(JSON.parse(body), { share_id: "nightly", target_id: id(1), policy_id: id(9) })
   })

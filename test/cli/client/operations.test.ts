@@ -196,10 +196,10 @@ describe("the command line over HTTP", () => {
   it.each(all)("$name has a flag for each parameter, and no other", ({ operation }) => {
     const { query, body, for_operators, is_paged } = operation
     const given = [...names(query), ...names(for_operators?.query)]
-    const asked = keysOf(operation).flatMap(queryOf)
-    const unpaged = asked.filter((one) => !paging.includes(one))
+    const requests = keysOf(operation).flatMap(queryOf)
+    const unpaged = requests.filter((one) => !paging.includes(one))
     assert.sameMembers([...new Set(unpaged)], [...new Set(given)], "query")
-    assert.equal(asked.includes("marker"), is_paged === true, "pages")
+    assert.equal(requests.includes("marker"), is_paged === true, "pages")
     const members = new Set(keysOf(operation).flatMap(bodyOf))
     assert.sameMembers([...members], [...names(body)], "body")
   })
@@ -242,7 +242,7 @@ describe("the command line over HTTP", () => {
 })
 
 /** Every request of each operation, with a value for each path parameter. */
-const asked = nouns.flatMap(({ name, operations, covered = [] }) =>
+const operations_covered = nouns.flatMap(({ name, operations, covered = [] }) =>
   [
     ...operations,
     ...operations.flatMap(({ method, for_operators }) =>
@@ -261,7 +261,7 @@ const nextOf = (method: string, path: string) =>
 const verbs = new Set([...all.map(({ name }) => name), "blobs list"])
 
 describe("the hint for a missing resource", () => {
-  it.each(asked)("for $method $path names an existing command of its noun", (one) => {
+  it.each(operations_covered)("for $method $path names an existing command of its noun", (one) => {
     const { name, method, path } = one
     const advice = nextOf(method, path)
     const [, verb] = /almanac (\S+ [\w-]+)/.exec(advice) ?? []
@@ -270,13 +270,16 @@ describe("the hint for a missing resource", () => {
     if (method === "GET") assert.equal(nextOf(method, `${path}?since=2026-01-31`), advice)
   })
 
-  it.each(asked)("by $method $path speaks of projects where there are some", ({ method, path }) => {
-    const advice = nextOf(method, path)
-    const names_a_thing =
-      argumentsOf(path).length > 0 || `${method} ${path}` === "POST /v1/restores"
-    const is_of_project = names_a_thing && needOf({ path }) === "tenant"
-    assert.equal(/resources of other projects are not found/.test(advice), is_of_project, advice)
-  })
+  it.each(operations_covered)(
+    "by $method $path speaks of projects where there are some",
+    ({ method, path }) => {
+      const advice = nextOf(method, path)
+      const names_a_thing =
+        argumentsOf(path).length > 0 || `${method} ${path}` === "POST /v1/restores"
+      const is_of_project = names_a_thing && needOf({ path }) === "tenant"
+      assert.equal(/resources of other projects are not found/.test(advice), is_of_project, advice)
+    },
+  )
 
   it.each([
     ["GET", "/api/metrics/nope/history", "list the metrics: almanac readings sources"],

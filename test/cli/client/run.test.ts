@@ -48,8 +48,8 @@ const policy = { id, name: "nightly", retention }
 describe("an operator's --wait", () => {
   it("watches the job as an operator, because any project may own it", async () => {
     const job = { id, job_type: "backup", state: "available" }
-    const asked = await sent(jobs, "retry", {}, { present: job, made: job, wait: true })
-    assert.deepEqual(asked, [
+    const response = await sent(jobs, "retry", {}, { present: job, made: job, wait: true })
+    assert.deepEqual(response, [
       [`POST /v1/admin/jobs/${id}/retry`, undefined],
       [`GET /v1/admin/jobs/${id}`, undefined],
     ])
@@ -58,34 +58,34 @@ describe("an operator's --wait", () => {
 
 describe("a flag of one member of an object", () => {
   it("leaves the other members unchanged", async () => {
-    const asked = await sent(
+    const response = await sent(
       policies,
       "update",
       { "retention.keep_daily": 14 },
       { present: policy },
     )
-    assert.deepEqual(asked, [
+    assert.deepEqual(response, [
       [`GET /v1/policies/${id}`, undefined],
       [`PATCH /v1/policies/${id}`, { retention: { keep_daily: 14, keep_weekly: 4 } }],
     ])
   })
 
   it("is previewed as it would be", async () => {
-    const asked = await sent(
+    const response = await sent(
       policies,
       "preview",
       { "retention.keep_weekly": 0 },
       { present: policy },
     )
-    assert.deepEqual(asked.at(-1), [
+    assert.deepEqual(response.at(-1), [
       `POST /v1/policies/${id}/retention-preview`,
       { retention: { keep_daily: 7, keep_weekly: 0 } },
     ])
   })
 
   it("is sent alone if nothing is set", async () => {
-    const asked = await sent(domains, "update", { "quotas.targets": 5 })
-    assert.deepEqual(asked.at(-1), ["PATCH /v1/admin/domains/d", { quotas: { targets: 5 } }])
+    const response = await sent(domains, "update", { "quotas.targets": 5 })
+    assert.deepEqual(response.at(-1), ["PATCH /v1/admin/domains/d", { quotas: { targets: 5 } }])
   })
 
   it("is merged into the object of a file", async () => {
@@ -100,7 +100,7 @@ describe("a flag of one member of an object", () => {
   })
 
   it("is not asked for where none is given", async () => {
-    const asked = await sent(policies, "update", { name: "weekly" }, { present: policy })
-    assert.deepEqual(asked, [[`PATCH /v1/policies/${id}`, { name: "weekly" }]])
+    const body = await sent(policies, "update", { name: "weekly" }, { present: policy })
+    assert.deepEqual(body, [[`PATCH /v1/policies/${id}`, { name: "weekly" }]])
   })
 })

@@ -22,18 +22,18 @@ describe("a command on several files", () => {
           : json(answer, 200, { prediction: "Rust" }),
       async ({ url }) => {
         const { session, written } = sessionWith(url)
-        const shown: Array<unknown> = []
+        const found: Array<unknown> = []
         const work = runEach(
           session,
           files,
           (file) => predictOne(session, file, undefined),
-          (done) => shown.push(...done),
+          (done) => found.push(...done),
         )
-        return { ...(await endingOf(work)), err: written.err, shown }
+        return { ...(await endingOf(work)), err: written.err, found }
       },
     )
     const [a, b, c, d] = files
-    assert.deepEqual(outcome.shown, [
+    assert.deepEqual(outcome.found, [
       { file: a, prediction: "Rust" },
       { file: d, prediction: "Rust" },
     ])

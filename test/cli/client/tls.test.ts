@@ -33,7 +33,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const asked = async (
+const sendRequest = async (
   env: NodeJS.ProcessEnv,
   profile?: string,
   more: Partial<AccessOptions> = {},
@@ -61,7 +61,7 @@ const askedAs = (tls_cert: string, own?: string) => {
   const url = `https://127.0.0.1:${port}`
   const file = { url, ...(own !== undefined && { tls_cert: at(own) }) }
   writeFileSync(join(data_dir, "run", "instance.json"), JSON.stringify(file), { mode: 0o600 })
-  return asked({}, undefined, { data_dir, tls_cert: at(tls_cert) })
+  return sendRequest({}, undefined, { data_dir, tls_cert: at(tls_cert) })
 }
 const named = (host: string) => ({ ALMANAC_URL: `https://${host}:${port}` })
 
@@ -96,11 +96,17 @@ describe("the server of a data folder", () => {
 describe("a server by an authority of one's own", () => {
   it("is trusted if a variable or a profile names the authority", async () => {
     const answer = { id: "v1" }
-    assert.deepEqual(await asked({ ...named("localhost"), ALMANAC_CACERT: at("ours.pem") }), answer)
-    assert.deepEqual(await asked({ ...named("localhost"), OS_CACERT: at("ours.pem") }), answer)
+    assert.deepEqual(
+      await sendRequest({ ...named("localhost"), ALMANAC_CACERT: at("ours.pem") }),
+      answer,
+    )
+    assert.deepEqual(
+      await sendRequest({ ...named("localhost"), OS_CACERT: at("ours.pem") }),
+      answer,
+    )
     const path = at("profiles.toml")
     writeFileSync(path, `[own]\nurl = "https://localhost:${port}"\nca = "${at("ours.pem")}"\n`)
-    assert.deepEqual(await asked({ ALMANAC_PROFILES: path }, "own"), answer)
+    assert.deepEqual(await sendRequest({ ALMANAC_PROFILES: path }, "own"), answer)
   })
 
   it.each([
@@ -108,7 +114,7 @@ describe("a server by an authority of one's own", () => {
     ["by another", { ALMANAC_CACERT: at("theirs.pem") }, "localhost"],
     ["under another name", { ALMANAC_CACERT: at("ours.pem") }, "127.0.0.1"],
   ])("is refused %s", async (_, env, host) => {
-    const { ending, message } = await endingOf(asked({ ...named(host), ...env }))
+    const { ending, message } = await endingOf(sendRequest({ ...named(host), ...env }))
     assert.equal(ending, "unreachable")
     assert.match(message, /certificate/i)
   })
@@ -117,7 +123,7 @@ describe("a server by an authority of one's own", () => {
     const { NODE_TLS_REJECT_UNAUTHORIZED: before } = process.env
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0"
     try {
-      assert.equal((await endingOf(asked(named("localhost")))).ending, "unreachable")
+      assert.equal((await endingOf(sendRequest(named("localhost")))).ending, "unreachable")
     } finally {
       if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
       else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before
@@ -126,7 +132,7 @@ describe("a server by an authority of one's own", () => {
 
   it("receives no request if the authority's file is missing", async () => {
     const env = { ...named("localhost"), ALMANAC_CACERT: at("none.pem") }
-    const { ending, message } = await endingOf(asked(env))
+    const { ending, message } = await endingOf(sendRequest(env))
     assert.equal(ending, "usage")
     assert.include(message, at("none.pem"))
   })

@@ -131,7 +131,7 @@ describeWithServer("almanac over HTTP", () => {
     await until("the first events", wait_ms_max, () => follow.printed.out.split("\n").length > 2)
     follow.child.kill("SIGINT")
     assert.equal(await follow.ended, 0, follow.printed.err)
-    const told = follow.printed.out
+    const events = follow.printed.out
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line))
@@ -139,7 +139,7 @@ describeWithServer("almanac over HTTP", () => {
     const [, after = ""] = /--after [\w-]+-(\d+)\n$/.exec(follow.printed.err) ?? []
     assert.isAbove(Number(after), 0, follow.printed.err)
     const rest = await run(["events", "follow", "--after", "1", "--count", "1", "--json"])
-    assert.equal(JSON.parse(rest.stdout).id, told[1]?.id)
+    assert.equal(JSON.parse(rest.stdout).id, events[1]?.id)
   })
 
   it("ends with the code of what is wrong, and says what to do", async () => {
@@ -161,10 +161,10 @@ describeWithServer("almanac over HTTP", () => {
       ["forbidden", ["workers", "list", "--as", "tenant"], {}, /403 svc\.forbidden/],
       ["forbidden", ["jobs", "list"], foreign, /401 svc\.unauthorized.*token issue/s],
     ] as const
-    for (const [ending, args, more, said] of cases) {
+    for (const [ending, args, more, output] of cases) {
       const { code, stdout, stderr } = await run(args, more)
       assert.equal(code, exit_codes[ending][0], `${args.join(" ")}: ${stderr}`)
-      assert.match(`${stdout}${stderr}`, said)
+      assert.match(`${stdout}${stderr}`, output)
       assert.notMatch(stderr, /FATAL/)
     }
   })
@@ -202,9 +202,9 @@ describeWithServer("almanac over HTTP", () => {
     ]
     const first = await run([...policy, "--no-enabled", "--exclude", "*.tmp", "--json"])
     assert.equal(first.code, 0, first.stderr)
-    const { id, ...shown } = JSON.parse(first.stdout)
-    assert.deepInclude(shown, { enabled: false, exclude_patterns: ["*.tmp"] })
-    assert.deepEqual(shown.retention.keep_daily, 7)
+    const { id, ...found } = JSON.parse(first.stdout)
+    assert.deepInclude(found, { enabled: false, exclude_patterns: ["*.tmp"] })
+    assert.deepEqual(found.retention.keep_daily, 7)
     const again = await run(policy)
     assert.equal(again.code, exit_codes.conflict[0], again.stderr)
     assert.match(again.stderr, /409 svc\.conflict/)

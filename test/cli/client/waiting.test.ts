@@ -26,15 +26,15 @@ const toldOf = async (
       return json(answer, 200, is_operator ? { targets: [{ id: "t0" }, target] } : target)
     },
     async ({ url, heard }) => {
-      const told = sessionWith(url)
-      await watchJob(told.session, id, is_operator)
-      const asked = heard.filter(({ path }) => path.includes("/targets")).map(({ path }) => path)
+      const session = sessionWith(url)
+      await watchJob(session.session, id, is_operator)
+      const paths = heard.filter(({ path }) => path.includes("/targets")).map(({ path }) => path)
       const wanted = is_operator ? "/v1/admin/targets?project_id=p1" : "/v1/targets/t1"
       assert.deepEqual(
-        asked,
+        paths,
         targets.map(() => wanted),
       )
-      written = told.written.err
+      written = session.written.err
     },
   )
   return written.split("\n").filter((line) => !/^(backup|target_enroll) /.test(line))
@@ -44,8 +44,8 @@ describe("watching a job that is queued", () => {
   it("reports a failed enrollment of its target once, with advice", async () => {
     const failed = { ...whole, status: "error", reason: "object_lock: it is off." }
     for (const is_operator of [false, true]) {
-      const told = await toldOf([failed, failed], { is_operator })
-      assert.deepEqual(told, [
+      const result = await toldOf([failed, failed], { is_operator })
+      assert.deepEqual(result, [
         "The job waits because the enrollment of target nightly failed: object_lock: it is off.",
         "  next: fix the cause, then almanac targets enroll t1; the job starts once it is enrolled",
         "",
@@ -55,9 +55,9 @@ describe("watching a job that is queued", () => {
 
   it("reports the missing members of its target", async () => {
     const lacking = { ...whole, status: "pending", trust_id: null, vault_secret_map: null }
-    const told = await toldOf([lacking], { type: "target_enroll" })
-    assert.include(told[0], "target nightly lacks trust_id, vault_secret_map")
-    assert.include(told[1], "almanac targets update t1 --trust-id ID --access-key HREF")
+    const result = await toldOf([lacking], { type: "target_enroll" })
+    assert.include(result[0], "target nightly lacks trust_id, vault_secret_map")
+    assert.include(result[1], "almanac targets update t1 --trust-id ID --access-key HREF")
   })
 
   it("reports an enrollment in progress, and nothing if it only waits for its turn", async () => {

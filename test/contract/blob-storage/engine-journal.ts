@@ -97,8 +97,8 @@ export const journal = (promised: Promised) => {
       const same = { id, size: 10, checksum, policy }
       const first = { cursor: 1, kind: "stored", ...same, at, labels: { a: "1" } } as const
       assert.deepEqual(stored, { ...first, ...origin })
-      const { at: deleted_at, ...told } = deleted ?? assert.fail("the delete is missing")
-      assert.deepEqual(told, { cursor: 2, kind: "deleted", ...same, ...put.origin })
+      const { at: deleted_at, ...fields } = deleted ?? assert.fail("the delete is missing")
+      assert.deepEqual(fields, { cursor: 2, kind: "deleted", ...same, ...put.origin })
       assert(deleted_at > at)
       assert.deepEqual(rest, [])
     },

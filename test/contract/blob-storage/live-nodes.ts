@@ -19,8 +19,8 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveNo
     yield* publish({ node_id, used_bytes: 1n, blob_count: 1n })
     const largest = 2n ** 64n - 1n
     yield* publish({ node_id, used_bytes: largest, blob_count: 2n })
-    const { received_at = 0, ...said } = find(node_id) ?? {}
-    assert.deepEqual(said, { node_id, used_bytes: largest, blob_count: 2n })
+    const { received_at = 0, ...output } = find(node_id) ?? {}
+    assert.deepEqual(output, { node_id, used_bytes: largest, blob_count: 2n })
     assert.isAtLeast(received_at, before)
     assert.isAtMost(received_at, Date.now())
   }),

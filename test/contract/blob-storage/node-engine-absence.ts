@@ -170,7 +170,7 @@ const empty = { payload_bytes: 0, blob_count: 0, quarantined: 0 }
 
 export const listing = (promised: Promised) => {
   promised("copies and deletions are listed in the order of their identifiers", async (engine) => {
-    const told: Array<string> = []
+    const messages: Array<string> = []
     for (let seed = 0; seed < 60; seed++) {
       const bytes = noise(seed, 100)
       const order = shardOf(bytes, { index: seed % 6, data_shards: 4 })
@@ -179,12 +179,12 @@ export const listing = (promised: Promised) => {
       else if (seed % 4 === 1) await sendShard(engine, order, at)
       else await send(engine, wholeOf(bytes), bytes, at)
       const copy = await one(engine, order.id)
-      if (seed % 4 !== 3) told.push(order.id)
+      if (seed % 4 !== 3) messages.push(order.id)
       else if (copy?.kind === "whole") {
         assert.equal(await engine.release(order.id, copy.stored_at, at), true)
       }
     }
-    told.sort()
+    messages.sort()
     for (const limit of [1, 7, 1000]) {
       const ids: Array<string> = []
       let after: string | undefined = ""
@@ -196,19 +196,19 @@ export const listing = (promised: Promised) => {
         assert.deepEqual(all, page.copies)
         after = page.next
       }
-      assert.deepEqual(ids, told)
+      assert.deepEqual(ids, messages)
     }
-    const [first = "", , third = "", fourth = ""] = told
+    const [first = "", , third = "", fourth = ""] = messages
     const inside = await engine.copies(first, fourth, 10)
     assert.deepEqual(
       inside.copies.map(({ id }) => id),
-      told.slice(1, 3),
+      messages.slice(1, 3),
     )
     assert.equal(inside.next, undefined)
     const upTo = await engine.copies("", third, 10)
     assert.deepEqual(
       upTo.copies.map(({ id }) => id),
-      told.slice(0, 2),
+      messages.slice(0, 2),
     )
   })
   promised("unknown identifiers return nothing", async (engine) => {

@@ -54,8 +54,16 @@ const wholes = (promised: Promised) => {
       const { id, checksum, policy, labels } = order
       const { copy, created } = await send(engine, order, bytes, 1000n)
       assert.equal(created, true)
-      const said = { id, checksum, policy, size, created_at: 500n, put_at: 500n, shard: undefined }
-      assert.deepEqual(copy, { kind: "whole", ...said, stored_at: 1000n })
+      const values = {
+        id,
+        checksum,
+        policy,
+        size,
+        created_at: 500n,
+        put_at: 500n,
+        shard: undefined,
+      }
+      assert.deepEqual(copy, { kind: "whole", ...values, stored_at: 1000n })
       assert.deepEqual(await one(engine, id), copy)
       const times = { created_at: 500n, modified_at: 500n }
       const base64 = Buffer.from(checksum, "hex").toString("base64")
@@ -68,8 +76,8 @@ const wholes = (promised: Promised) => {
       const { payload_bytes, blob_count } = await engine.usage()
       assert.deepEqual({ payload_bytes, blob_count }, { payload_bytes: size, blob_count: 1 })
       const [fact] = await engine.scan(0, 10)
-      const told = { cursor: 1, kind: "stored", id, size, checksum: base64, policy, labels }
-      assert.deepEqual(fact, { ...told, at: 1000n, ...origin })
+      const expected = { cursor: 1, kind: "stored", id, size, checksum: base64, policy, labels }
+      assert.deepEqual(fact, { ...expected, at: 1000n, ...origin })
     })
   }
   promised("a whole copy is stored only if its bytes hash to the checksum", async (engine) => {
@@ -110,9 +118,9 @@ const shards = (promised: Promised) => {
       const data = shardBytes(order)
       const { copy, created } = await sendShard(engine, order)
       assert.equal(created, true)
-      const said = { id, checksum, size, policy: "REPLICATION_POLICY_EC42", shard }
+      const values = { id, checksum, size, policy: "REPLICATION_POLICY_EC42", shard }
       const times = { created_at: 500n, put_at: 500n, stored_at: 1000n }
-      assert.deepEqual(copy, { kind: "shard", ...said, ...times })
+      assert.deepEqual(copy, { kind: "shard", ...values, ...times })
       assert.deepEqual(await one(engine, id), copy)
       assert.equal(await tagIn(() => engine.get(id, {}, 2000n)), "BlobNotFound")
       const meta = await engine.stat(id)

@@ -34,8 +34,8 @@ const listener = (answers: Partial<Agent> = {}) => {
   return { agent, offered, cancelled }
 }
 
-const isUnavailable = Effect.fnUntraced(function* <A>(asked: Effect.Effect<A, unknown>) {
-  assert.instanceOf(yield* Effect.flip(asked), WorkerUnavailable)
+const isUnavailable = Effect.fnUntraced(function* <A>(effect: Effect.Effect<A, unknown>) {
+  assert.instanceOf(yield* Effect.flip(effect), WorkerUnavailable)
 })
 
 /**

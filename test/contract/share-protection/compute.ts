@@ -61,10 +61,10 @@ export const computeContract = (test: Test) => {
   test("boots a machine, and lets it go", (place) =>
     Effect.gen(function* () {
       const compute = yield* Compute
-      const asked = boot(place)
-      const { worker_id } = asked
+      const bootRequest = boot(place)
+      const { worker_id } = bootRequest
       assert.equal(yield* compute.find(worker_id), "gone")
-      yield* compute.boot(asked)
+      yield* compute.boot(bootRequest)
       assert.include(["booting", "active"], yield* compute.find(worker_id))
       yield* becomes(place, worker_id, "active")
       yield* compute.destroy(worker_id)
@@ -75,23 +75,23 @@ export const computeContract = (test: Test) => {
   test("boots one machine for a worker, however often it is asked", (place) =>
     Effect.gen(function* () {
       const compute = yield* Compute
-      const asked = boot(place)
-      yield* Effect.all([compute.boot(asked), compute.boot(asked)], { concurrency: 2 })
-      yield* becomes(place, asked.worker_id, "active")
-      yield* compute.boot(asked)
-      assert.equal(yield* place.machines(asked.worker_id), 1)
-      yield* compute.destroy(asked.worker_id)
+      const bootRequest = boot(place)
+      yield* Effect.all([compute.boot(bootRequest), compute.boot(bootRequest)], { concurrency: 2 })
+      yield* becomes(place, bootRequest.worker_id, "active")
+      yield* compute.boot(bootRequest)
+      assert.equal(yield* place.machines(bootRequest.worker_id), 1)
+      yield* compute.destroy(bootRequest.worker_id)
     }))
 
   test("lets a machine go while it boots, and twice", (place) =>
     Effect.gen(function* () {
       const compute = yield* Compute
-      const asked = boot(place)
-      yield* compute.destroy(asked.worker_id)
-      yield* compute.boot(asked)
-      yield* compute.destroy(asked.worker_id)
-      yield* compute.destroy(asked.worker_id)
-      yield* becomes(place, asked.worker_id, "gone")
+      const bootRequest = boot(place)
+      yield* compute.destroy(bootRequest.worker_id)
+      yield* compute.boot(bootRequest)
+      yield* compute.destroy(bootRequest.worker_id)
+      yield* compute.destroy(bootRequest.worker_id)
+      yield* becomes(place, bootRequest.worker_id, "gone")
     }))
 
   test("keeps machines apart", (place) =>
@@ -109,9 +109,9 @@ export const computeContract = (test: Test) => {
   test("creates no machine of a missing image", (place) =>
     Effect.gen(function* () {
       const compute = yield* Compute
-      const asked = boot(place, "there-is-no-such-image")
-      const failure: unknown = yield* Effect.flip(compute.boot(asked))
+      const bootRequest = boot(place, "there-is-no-such-image")
+      const failure: unknown = yield* Effect.flip(compute.boot(bootRequest))
       assert.instanceOf(failure, WorkerUnavailable)
-      assert.equal(yield* compute.find(asked.worker_id), "gone")
+      assert.equal(yield* compute.find(bootRequest.worker_id), "gone")
     }))
 }

@@ -77,8 +77,8 @@ export const exact = (test: Test) => {
   test("deletes nothing where the sub path is not in the snapshot", (place) =>
     Effect.gen(function* () {
       const { engine, repository, folder } = yield* spoiltFolder(place)
-      const asked = engine.restore(repository, { ...folder, sub_path: "/b/new" }, quiet)
-      assert.isTrue(isNotFound(yield* Effect.flip(asked)))
+      const pending = engine.restore(repository, { ...folder, sub_path: "/b/new" }, quiet)
+      assert.isTrue(isNotFound(yield* Effect.flip(pending)))
       assert.deepEqual(yield* readTree(folder.path), spoilt)
     }))
 
@@ -122,8 +122,8 @@ export const scopes = (test: Test) => {
         const repository = yield* place.bucket
         yield* engine.init(repository)
         const path = yield* folderOf({ ...in_scope, ...kept_out })
-        const asked = { path, ...whole, tags, include_patterns, exclude_patterns }
-        const { engine_snapshot_id } = yield* engine.backup(repository, asked, quiet)
+        const options = { path, ...whole, tags, include_patterns, exclude_patterns }
+        const { engine_snapshot_id } = yield* engine.backup(repository, options, quiet)
         const later = Object.fromEntries(deleted.map((name) => [name, ""]))
         yield* writeTree(path, { ...spared, ...later })
         const folder = { engine_snapshot_id, path, sub_path: null, is_exact: true }
@@ -144,8 +144,8 @@ export const scopes = (test: Test) => {
       const repository = yield* place.bucket
       yield* engine.init(repository)
       const path = yield* folderOf(kept)
-      const asked = { path, ...whole, tags, include_patterns: ["*.none"] }
-      const { engine_snapshot_id, files } = yield* engine.backup(repository, asked, quiet)
+      const options = { path, ...whole, tags, include_patterns: ["*.none"] }
+      const { engine_snapshot_id, files } = yield* engine.backup(repository, options, quiet)
       const folder = { engine_snapshot_id, path, sub_path: null, is_exact: true }
       assert.deepEqual((yield* engine.plan(repository, folder)).actions, [])
       yield* engine.restore(repository, folder, quiet)
@@ -228,11 +228,11 @@ export const plans = (test: Test) => {
   test("fails where there is nothing to plan for", (place) =>
     Effect.gen(function* () {
       const { engine, repository, folder } = yield* spoiltFolder(place)
-      for (const [asked, fails] of [
+      for (const [target, fails] of [
         [{ ...folder, sub_path: "/nowhere" }, isNotFound],
         [{ ...folder, engine_snapshot_id: "0".repeat(64) }, isFailed],
       ] as const) {
-        assert.isTrue(fails(yield* Effect.flip(engine.plan(repository, asked))))
+        assert.isTrue(fails(yield* Effect.flip(engine.plan(repository, target))))
       }
     }))
 }

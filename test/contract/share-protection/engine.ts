@@ -102,8 +102,8 @@ const restores = (test: Test) => {
         [{ engine_snapshot_id, path, sub_path: "/home/u" }, isNotFound],
         [{ engine_snapshot_id: "0".repeat(64), path, sub_path: null }, isFailed],
       ] as const) {
-        const asked = engine.restore(repository, { ...folder, is_exact: false }, quiet)
-        assert.isTrue(fails(yield* Effect.flip(asked)))
+        const pending = engine.restore(repository, { ...folder, is_exact: false }, quiet)
+        assert.isTrue(fails(yield* Effect.flip(pending)))
       }
       assert.deepEqual(yield* readTree(path), {})
     }))

@@ -9,7 +9,7 @@ const other_id = WorkerId.make("worker-2")
 
 const jobId = (number: number) =>
   JobId.make(`00000000-0000-7000-8000-${String(number).padStart(12, "0")}`)
-const said = (number: number, progress: number): JobProgress => ({
+const jobProgress = (number: number, progress: number): JobProgress => ({
   job_id: jobId(number),
   progress,
   bytes_done: progress * 10,
@@ -24,23 +24,23 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveWo
     assert.isUndefined(progressOf(jobId(1)))
   }),
 
-  "knows what a worker said last, and when": Effect.gen(function* () {
+  "knows what a worker jobProgress last, and when": Effect.gen(function* () {
     const { publish: beat, find, progressOf } = yield* LiveWorkers
     const before = Date.now()
-    yield* beat({ worker_id, jobs: [said(1, 5)] })
-    yield* beat({ worker_id, jobs: [said(1, 6), said(2, 7)] })
+    yield* beat({ worker_id, jobs: [jobProgress(1, 5)] })
+    yield* beat({ worker_id, jobs: [jobProgress(1, 6), jobProgress(2, 7)] })
     const { received_at: heard_at = 0, ...heard } = find(worker_id) ?? {}
-    assert.deepEqual(heard, { worker_id, jobs: [said(1, 6), said(2, 7)] })
+    assert.deepEqual(heard, { worker_id, jobs: [jobProgress(1, 6), jobProgress(2, 7)] })
     assert.isAtLeast(heard_at, before)
     assert.isAtMost(heard_at, Date.now())
-    assert.deepEqual(progressOf(jobId(1)), said(1, 6))
-    assert.deepEqual(progressOf(jobId(2)), said(2, 7))
+    assert.deepEqual(progressOf(jobId(1)), jobProgress(1, 6))
+    assert.deepEqual(progressOf(jobId(2)), jobProgress(2, 7))
   }),
 
   "forgets a job that its worker does not name any more": Effect.gen(function* () {
     const { publish: beat, find, progressOf } = yield* LiveWorkers
-    yield* beat({ worker_id, jobs: [said(1, 5), said(2, 5)] })
-    yield* beat({ worker_id, jobs: [said(2, 6)] })
+    yield* beat({ worker_id, jobs: [jobProgress(1, 5), jobProgress(2, 5)] })
+    yield* beat({ worker_id, jobs: [jobProgress(2, 6)] })
     assert.isUndefined(progressOf(jobId(1)))
     yield* beat({ worker_id, jobs: [] })
     assert.isUndefined(progressOf(jobId(2)))
@@ -49,11 +49,11 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveWo
 
   "follows a job from one worker to the next": Effect.gen(function* () {
     const { publish: beat, find, progressOf } = yield* LiveWorkers
-    yield* beat({ worker_id, jobs: [said(1, 50)] })
-    yield* beat({ worker_id: other_id, jobs: [said(1, 3)] })
-    assert.deepEqual(progressOf(jobId(1)), said(1, 3))
+    yield* beat({ worker_id, jobs: [jobProgress(1, 50)] })
+    yield* beat({ worker_id: other_id, jobs: [jobProgress(1, 3)] })
+    assert.deepEqual(progressOf(jobId(1)), jobProgress(1, 3))
     yield* beat({ worker_id, jobs: [] })
-    assert.deepEqual(progressOf(jobId(1)), said(1, 3))
-    assert.deepEqual(find(other_id)?.jobs, [said(1, 3)])
+    assert.deepEqual(progressOf(jobId(1)), jobProgress(1, 3))
+    assert.deepEqual(find(other_id)?.jobs, [jobProgress(1, 3)])
   }),
 }

@@ -98,10 +98,10 @@ export const sharesContract = (test: Test) => {
   test("a job sees the same source however often it asks, and another job its own", (place) =>
     Effect.gen(function* () {
       const { share, live } = yield* made(place, { "a.txt": "1" })
-      const asked = wish()
-      const first = yield* place.shares.prepare(share, asked)
+      const order = wish()
+      const first = yield* place.shares.prepare(share, order)
       write(live, "a.txt", "2")
-      assert.deepEqual(yield* place.shares.prepare(share, asked), first)
+      assert.deepEqual(yield* place.shares.prepare(share, order), first)
       assert.strictEqual(text(first.path, "a.txt"), "1")
       const other = yield* place.shares.prepare(share, wish())
       assert.strictEqual(text(other.path, "a.txt"), "2")
@@ -113,14 +113,14 @@ export const sharesContract = (test: Test) => {
   test("a released source is gone, and created again when the job requests it", (place) =>
     Effect.gen(function* () {
       const { share, live } = yield* made(place, { "a.txt": "1" })
-      const asked = wish()
-      const source = yield* place.shares.prepare(share, asked)
+      const order = wish()
+      const source = yield* place.shares.prepare(share, order)
       yield* place.shares.release(source)
       yield* place.shares.release({ token: source.token })
       assert.isFalse(existsSync(join(source.path, "a.txt")))
       assert.strictEqual(text(live, "a.txt"), "1")
       write(live, "a.txt", "2")
-      const again = yield* place.shares.prepare(share, asked)
+      const again = yield* place.shares.prepare(share, order)
       assert.strictEqual(text(again.path, "a.txt"), "2")
       yield* place.shares.release(again)
     }))
@@ -128,10 +128,10 @@ export const sharesContract = (test: Test) => {
   test("a source is released by the job's id alone, by any caller that has it", (place) =>
     Effect.gen(function* () {
       const { share } = yield* made(place, { "a.txt": "1" })
-      const asked = wish()
-      const source = yield* place.shares.prepare(share, asked)
-      assert.strictEqual(source.token, asked.job_id)
-      yield* place.shares.release({ token: asked.job_id })
+      const order = wish()
+      const source = yield* place.shares.prepare(share, order)
+      assert.strictEqual(source.token, order.job_id)
+      yield* place.shares.release({ token: order.job_id })
       assert.isFalse(existsSync(join(source.path, "a.txt")))
       yield* place.shares.release({ token: job() })
     }))
@@ -171,18 +171,18 @@ export const sharesContract = (test: Test) => {
     Effect.gen(function* () {
       const { shares, projects } = place
       const like = yield* place.make({ "a.txt": "1" })
-      const asked = { job_id: job(), like, name: "restored", by: place.by }
-      const { share, path } = yield* shares.create(projects.one, asked)
+      const order = { job_id: job(), like, name: "restored", by: place.by }
+      const { share, path } = yield* shares.create(projects.one, order)
       write(path, "b.txt", "2")
       const unfinished = yield* shares.find(projects.one, share.id)
       assert.notStrictEqual(unfinished?.name, "restored")
       assert.isTrue(unfinished === undefined || unfinished.name.includes("unfinished"))
-      yield* shares.finish(share, asked)
-      yield* shares.finish(share, asked)
+      yield* shares.finish(share, order)
+      yield* shares.finish(share, order)
       const finished = yield* shares.find(projects.one, share.id)
       assert.isDefined(finished)
       assert.notInclude(finished?.name, "unfinished")
-      const again = yield* shares.create(projects.one, asked)
+      const again = yield* shares.create(projects.one, order)
       assert.strictEqual(again.share.id, share.id)
       assert.strictEqual(text(again.path, "b.txt"), "2")
     }))
@@ -191,16 +191,16 @@ export const sharesContract = (test: Test) => {
     Effect.gen(function* () {
       const { shares, projects } = place
       const like = yield* place.make({ "a.txt": "1" })
-      const asked = { job_id: job(), like, name: "restored", by: place.by }
-      const { share, path } = yield* shares.create(projects.one, asked)
+      const order = { job_id: job(), like, name: "restored", by: place.by }
+      const { share, path } = yield* shares.create(projects.one, order)
       assert.deepEqual([share.project_id, readdirSync(path)], [projects.one, []])
       write(path, "b.txt", "2")
-      const again = yield* shares.create(projects.one, asked)
+      const again = yield* shares.create(projects.one, order)
       assert.deepEqual([again.share.id, again.path], [share.id, path])
-      yield* shares.finish(share, asked)
+      yield* shares.finish(share, order)
       assert.strictEqual(text(yield* shares.pathOf(share), "b.txt"), "2")
       assert.strictEqual((yield* shares.find(projects.one, share.id))?.id, share.id)
-      const other = yield* shares.create(projects.one, { ...asked, job_id: job() })
+      const other = yield* shares.create(projects.one, { ...order, job_id: job() })
       assert.notStrictEqual(other.share.id, share.id)
     }))
 }

@@ -109,9 +109,9 @@ describe("a credential requested again with its Idempotency-Key", () => {
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const post = yield* serve(folder)
-      const asked = { project_id: "p", roles: ["member"] }
-      for (const key of ["one", "one", "two"]) yield* post("trusts", key, asked)
-      const { body } = yield* post("trusts", "one", asked)
+      const request = { project_id: "p", roles: ["member"] }
+      for (const key of ["one", "one", "two"]) yield* post("trusts", key, request)
+      const { body } = yield* post("trusts", "one", request)
       const path = `trusts/${body.trust_id}/revoke`
       for (const key of ["end", "end"]) {
         const { trust_id } = body

@@ -9,14 +9,14 @@ import { rule, type World, worlds } from "./cases.ts"
 const parsed = (rules: Readonly<Record<string, Rule>>) =>
   new Map(Object.entries(rules).map(([name, one]) => [name, parseRule(one)]))
 
-const ask = (asked: Rule, { rules, target, creds }: World) =>
-  allows(parsed({ ...rules, asked }), "asked", target, creds)
+const ask = (rule: Rule, { rules, target, creds }: World) =>
+  allows(parsed({ ...rules, checked: rule }), "checked", target, creds)
 
 /** One letter for each world, in the recorded format. */
-const answers = (asked: Rule) => worlds.map((world) => (ask(asked, world) ? "T" : "F")).join("")
+const answers = (rule: Rule) => worlds.map((world) => (ask(rule, world) ? "T" : "F")).join("")
 
-const alone = (asked: Rule, creds: Attributes = {}, target: Attributes = {}) =>
-  ask(asked, { rules: {}, target, creds })
+const alone = (rule: Rule, creds: Attributes = {}, target: Attributes = {}) =>
+  ask(rule, { rules: {}, target, creds })
 
 /** The results of oslo.policy 4.0.0; this implementation denies where it raised an exception. */
 const recorded = readFileSync(join(import.meta.dirname, "recorded.jsonl"), "utf8")
@@ -27,9 +27,11 @@ const recorded = readFileSync(join(import.meta.dirname, "recorded.jsonl"), "utf8
 describe("a policy rule", () => {
   it("means what oslo.policy says that it means", () => {
     expect(recorded.length).toBeGreaterThan(700)
-    const wrong = recorded.filter(([asked, told]) => answers(asked) !== told.replaceAll("E", "F"))
+    const wrong = recorded.filter(
+      ([rule, expected]) => answers(rule) !== expected.replaceAll("E", "F"),
+    )
     expect(wrong).toEqual([])
-    const letters = recorded.map(([, told]) => told).join("")
+    const letters = recorded.map(([, expected]) => expected).join("")
     for (const letter of "TFE") expect(letters.split(letter).length).toBeGreaterThan(300)
   })
 
@@ -70,17 +72,17 @@ describe("a policy rule", () => {
   ])("with %s in it denies as a whole, and says why", (word, why) => {
     const target = { size: 7 }
     const creds = { user: { id: "x" }, roles: ["admin"] }
-    for (const asked of [word, `not ${word}`, `not (${word} or @)`, `@ and not ${word}`, [word]]) {
-      expect(alone(asked, creds, target)).toBe(false)
-      expect(parseRule(asked).problem).toContain(why)
+    for (const rule of [word, `not ${word}`, `not (${word} or @)`, `@ and not ${word}`, [word]]) {
+      expect(alone(rule, creds, target)).toBe(false)
+      expect(parseRule(rule).problem).toContain(why)
     }
   })
 
   it.each(["role:admin and", "a b", "(@", "@ )", "or", "not", "'text'", " ", "(".repeat(101)])(
     "written as %j is refused to everybody and says so",
-    (asked) => {
-      expect(alone(asked, { roles: ["admin"] })).toBe(false)
-      expect(parseRule(asked).problem).toBe("it cannot be read")
+    (rule) => {
+      expect(alone(rule, { roles: ["admin"] })).toBe(false)
+      expect(parseRule(rule).problem).toBe("it cannot be read")
     },
   )
 

@@ -146,8 +146,8 @@ const judge = (acknowledged: ReadonlyArray<Acknowledged>, answer: Answer) => {
 
 const positions_shown = 5
 const positionsText = (commits: ReadonlyArray<Acknowledged>) => {
-  const shown = commits.slice(0, positions_shown).map(({ position }) => position)
-  return `${shown.join(", ")} (${commits.length} in all)`
+  const positions = commits.slice(0, positions_shown).map(({ position }) => position)
+  return `${positions.join(", ")} (${commits.length} in all)`
 }
 
 /**

@@ -45,7 +45,7 @@ const verdict = ({ file, key, kept, is_packed = false }: Asked) =>
       writeFileSync(name, head)
       return name
     })
-    const said = await new Promise<{ code: number; out: string; err: string }>((resolve) =>
+    const result = await new Promise<{ code: number; out: string; err: string }>((resolve) =>
       execFile(
         "python3",
         [checker, path, key, ...heads],
@@ -54,7 +54,7 @@ const verdict = ({ file, key, kept, is_packed = false }: Asked) =>
       ),
     )
     rmSync(folder, { recursive: true })
-    return said
+    return result
   })
 
 const sizeOf = (head: string) => Number(head.split("\n")[1])
@@ -134,13 +134,13 @@ const whenChecked = () =>
     it.effect("is proven if the log continues that head, compressed or not", () =>
       Effect.gen(function* () {
         const { file, key, kept, later } = yield* story
-        const said = yield* verdict({ file, key, kept: [later, kept] })
+        const result = yield* verdict({ file, key, kept: [later, kept] })
         const commits = file.trimEnd().split("\n").length - 1
-        const told = (head: string) =>
+        const matchOf = (head: string) =>
           `the first ${sizeOf(head)} of ${commits} commits match the kept head\n`
-        assert.deepEqual(said, { code: 0, out: told(kept) + told(later), err: "" })
+        assert.deepEqual(result, { code: 0, out: matchOf(kept) + matchOf(later), err: "" })
         const packed = yield* verdict({ file, key, kept: [kept], is_packed: true })
-        assert.deepEqual(packed, { code: 0, out: told(kept), err: "" })
+        assert.deepEqual(packed, { code: 0, out: matchOf(kept), err: "" })
       }).pipe(Effect.provide(emptyLog)),
     )
 
@@ -166,9 +166,9 @@ const whenChecked = () =>
             ? { ...one, commit: { ...one.commit, actor: "x" } }
             : one,
         )
-        const asked = { file: written(late, { manifest, sign }), key }
-        assert.equal((yield* verdict({ ...asked, kept: [kept] })).code, 0)
-        const both = yield* verdict({ ...asked, kept: [kept, later] })
+        const options = { file: written(late, { manifest, sign }), key }
+        assert.equal((yield* verdict({ ...options, kept: [kept] })).code, 0)
+        const both = yield* verdict({ ...options, kept: [kept, later] })
         assert.include(both.err, `is in positions ${sizeOf(kept) + 1} to ${sizeOf(later)}:`)
       }).pipe(Effect.provide(emptyLog)),
     )
@@ -180,8 +180,8 @@ const whenChecked = () =>
         const manifest = JSON.parse(all.at(-1) ?? "")
         const lines = all.slice(0, -1).map((line): Line => JSON.parse(line))
         const short = written(lines.slice(0, sizeOf(kept) - 1), { manifest, sign })
-        const said = yield* verdict({ file: short, key, kept: [kept] })
-        assert.include(said.err, `ends at ${sizeOf(kept) - 1}, before the kept head`)
+        const result = yield* verdict({ file: short, key, kept: [kept] })
+        assert.include(result.err, `ends at ${sizeOf(kept) - 1}, before the kept head`)
         const cut = yield* verdict({ file: all.slice(0, -1).join("\n"), key, kept: [kept] })
         assert.include(cut.err, "no manifest")
       }).pipe(Effect.provide(emptyLog)),
@@ -201,16 +201,16 @@ const whenChecked = () =>
     it.effect("is rejected if its lines do not match their hashes", () =>
       Effect.gen(function* () {
         const { file, key, kept } = yield* story
-        const said = (changed: string) =>
+        const result = (changed: string) =>
           Effect.map(verdict({ file: changed, key, kept: [kept] }), ({ err }) => err)
         const late = file.split("\n").findIndex((line) => line.includes('"position":60'))
         const changed = file
           .split("\n")
           .map((line, i) => (i === late ? line.replace('"actor":"', '"actor":"x') : line))
           .join("\n")
-        assert.include(yield* said(changed), "position 60 does not match its hash")
-        assert.include(yield* said(file.split("\n").slice(1).join("\n")), "export the whole log")
-        assert.include(yield* said(`${file}{}\n`), "after the manifest")
+        assert.include(yield* result(changed), "position 60 does not match its hash")
+        assert.include(yield* result(file.split("\n").slice(1).join("\n")), "export the whole log")
+        assert.include(yield* result(`${file}{}\n`), "after the manifest")
       }).pipe(Effect.provide(emptyLog)),
     )
   })

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, it } from "vitest"
 import { garbage, publishInto } from "../../world/log/garbage.ts"
 import { describeWithServer } from "../../world/programs/nats.ts"
 import { hashed, putBlob } from "../../world/server/blob-client.ts"
-import { connect, shown } from "../../world/server/client.ts"
+import { connect, responseText } from "../../world/server/client.ts"
 import {
   cleanUp,
   newFolder,
@@ -46,7 +46,7 @@ const stored = async (server: Server, text: string, token = server.credentials.b
   const operator = connect(server.url, server.credentials.admin.token)
   const bytes = Buffer.from(text)
   const answer = await putBlob(client, bytes, "raw")
-  assert.equal(answer.status, 200, shown(answer))
+  assert.equal(answer.status, 200, responseText(answer))
   const { id } = hashed(bytes)
   await until("the blob's event in the audit", soon_ms, async () => {
     const { events } = await operator.json<Events>("GET", "/v1/admin/audit?type=BlobStored")
@@ -141,7 +141,7 @@ describeWithServer("a log with messages that no release wrote", () => {
         ),
       ])
       const made = await webhookMade(server)
-      expect([made.status, shown(made)]).toEqual([201, expect.anything()])
+      expect([made.status, responseText(made)]).toEqual([201, expect.anything()])
       const issued = await verb(folder, "token", "issue", "--scope", "blobs:read")
       expect(issued.code).toBe(0)
       const operator = connect(server.url, server.credentials.admin.token)
@@ -179,14 +179,14 @@ describeWithServer("a log with messages that no release wrote", () => {
     "is checked by every command",
     async () => {
       const [cluster = ""] = used.filter((one) => one.startsWith("blob-storage.cluster"))
-      const asked = [
+      const requests = [
         ["audit", "replay"],
         ["audit", "list"],
         ["audit", "state", cluster],
         ["audit", "diff"],
         ["rebuild", "system"],
       ]
-      for (const args of asked) {
+      for (const args of requests) {
         const { code, stderr } = await verb(folder, ...args)
         expect([args, code, stderr]).toEqual([args, 0, expect.anything()])
       }

@@ -18,7 +18,7 @@ import {
   type NatsCluster,
   startNatsCluster,
 } from "../../world/server/nats-cluster.ts"
-import { newFolder, type Server, startServer, told, until } from "../../world/server/server.ts"
+import { newFolder, outputOf, type Server, startServer, until } from "../../world/server/server.ts"
 import { type Checked, chaosCheck } from "./check.ts"
 import { chaosClient, emptyRecord, type Record, type Seat } from "./load.ts"
 
@@ -232,8 +232,8 @@ export const chaos = async (options: ChaosOptions): Promise<Checked> => {
     }
     return checked
   } catch (cause) {
-    const said = world.processes.map(({ name, server }) => `${name}:\n${told(server)}`)
-    throw new Error(`seed ${options.seed}: ${cause}\n${said.join("\n")}`, { cause })
+    const lines = world.processes.map(({ name, server }) => `${name}:\n${outputOf(server)}`)
+    throw new Error(`seed ${options.seed}: ${cause}\n${lines.join("\n")}`, { cause })
   } finally {
     await load.stop().catch(() => undefined)
     for (const { client } of world.processes) client.close()

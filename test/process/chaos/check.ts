@@ -1,6 +1,6 @@
 /** Invariants of several processes on one log after recovery. */
 import assert from "node:assert/strict"
-import { shown } from "../../world/server/client.ts"
+import { responseText } from "../../world/server/client.ts"
 import { type AuditEvent, auditEvents, publishedEvents } from "../../world/server/history.ts"
 import { caughtUp, dumpReadModels, readModelsEqualRebuilt } from "../../world/server/read-models.ts"
 import { runVerb, until } from "../../world/server/server.ts"
@@ -68,7 +68,7 @@ const checkPublished = async ({ client, name }: Seat, events: ReadonlyArray<Audi
 const checkShown = async ({ client, name }: Seat, { present, deleted }: Record) => {
   for (const [id, description] of present) {
     const answer = await client.ask("GET", `/v1/webhooks/${id}`)
-    assert.equal(answer.status, 200, `${id} at ${name}: ${shown(answer)}`)
+    assert.equal(answer.status, 200, `${id} at ${name}: ${responseText(answer)}`)
     const found = JSON.parse(answer.body.toString())
     assert.equal(found.description, description, `${id} at ${name}: an acknowledged change is lost`)
   }

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict"
 import { setTimeout as pause } from "node:timers/promises"
 import type { Seeded } from "../../world/seeded.ts"
-import { type Answer, type Client, NoAnswer, shown } from "../../world/server/client.ts"
+import { type Answer, type Client, NoAnswer, responseText } from "../../world/server/client.ts"
 
 /** Pause before an unanswered request or a 503 is retried, in milliseconds. */
 const again_ms = 50
@@ -95,20 +95,20 @@ const answered = async (work: Work, asking: Promise<Answer>) => {
 const insist = async (work: Work, operation: Operation) => {
   const { name, event, method, path, body } = operation
   const headers = { "x-request-id": name, "idempotency-key": name }
-  const asked =
+  const init =
     body === undefined
       ? { headers }
       : { headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) }
   const since = performance.now()
   for (let tries = 0; ; tries++) {
     const seat = work.random.pick(work.seats)
-    const answer = await answered(work, seat.client.ask(method, path, asked))
+    const answer = await answered(work, seat.client.ask(method, path, init))
     const is_gone = tries > 0 && event === "WebhookDeleted" && answer?.status === 404
     if (answer?.status === done[event] || is_gone) {
       work.record.acknowledged.push({ name, event, seat: seat.name, at: performance.now() })
       return answer
     }
-    assert(answer === undefined, `${name} at ${seat.name}: ${answer && shown(answer)}`)
+    assert(answer === undefined, `${name} at ${seat.name}: ${answer && responseText(answer)}`)
     assert(performance.now() - since < operation_ms_max, `${name} is never answered`)
     await pause(again_ms)
   }
@@ -120,7 +120,7 @@ const readBack = async (work: Work, hook: Hook, position: string) => {
   const headers = { "x-almanac-position": position }
   const answer = await answered(work, seat.client.ask("GET", `${path}/${hook.id}`, { headers }))
   if (answer === undefined) return
-  assert.equal(answer.status, 200, `${hook.id} at ${seat.name}: ${shown(answer)}`)
+  assert.equal(answer.status, 200, `${hook.id} at ${seat.name}: ${responseText(answer)}`)
   const { description } = JSON.parse(answer.body.toString())
   assert.equal(description, hook.description, `${hook.id} at ${seat.name}, position ${position}`)
   work.record.reads++

@@ -86,7 +86,7 @@ export const untilReached = (world: World, { client }: WorldNode) => {
 export const during = async (
   world: World,
   gone: ReadonlyArray<WorldNode>,
-  asked: ReadonlyArray<WorldNode>,
+  nodes: ReadonlyArray<WorldNode>,
   meanwhile: () => Promise<void>,
 ) => {
   try {
@@ -96,5 +96,5 @@ export const during = async (
     for (const { gate } of gone) gate.open()
   }
   await untilActive(world)
-  await Promise.all(asked.map((node) => untilReached(world, node)))
+  await Promise.all(nodes.map((node) => untilReached(world, node)))
 }

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { noise } from "../../contract/blob-storage/engine-bytes.ts"
 import { describeWithServer } from "../../world/programs/nats.ts"
 import { getBlob, hashed, listBlobs } from "../../world/server/blob-client.ts"
-import { type Answer, type Client, shown } from "../../world/server/client.ts"
+import { type Answer, type Client, responseText } from "../../world/server/client.ts"
 import {
   type Cluster,
   countCopies,
@@ -61,8 +61,8 @@ describeWithServer("six nodes", () => {
 
   it("say where each is, and see one another", async () => {
     const lines = cluster.printed.stdout.trimEnd().split("\n")
-    const said = cluster.nodes.map(({ node_id, url }) => `node ${node_id} ${url}`)
-    expect(lines.toSorted()).toEqual(["cluster ready", ...said].toSorted())
+    const logs = cluster.nodes.map(({ node_id, url }) => `node ${node_id} ${url}`)
+    expect(lines.toSorted()).toEqual(["cluster ready", ...logs].toSorted())
     expect(lines.at(-1)).toBe("cluster ready")
     const active = cluster.nodes.map(({ node_id }) => `${node_id} active`)
     for (const client of cluster.clients) expect(await statesOf(client)).toEqual(active)
@@ -144,11 +144,11 @@ describeWithServer("six nodes", () => {
       const bytes = noise(11, 1_500_000)
       const id = await put(clientOf(1), bytes, "EC42")
       for (const [one, other] of pairs) {
-        const asked = [1, 2, 3, 4, 5, 6].find((number) => number !== one && number !== other) ?? 0
+        const queried = [1, 2, 3, 4, 5, 6].find((number) => number !== one && number !== other) ?? 0
         cluster.signal(one, "SIGSTOP")
         cluster.signal(other, "SIGSTOP")
         try {
-          const got = await getBlob(clientOf(asked), id, "raw")
+          const got = await getBlob(clientOf(queried), id, "raw")
           expect([one, other, got.equals(bytes)]).toEqual([one, other, true])
         } finally {
           cluster.signal(one, "SIGCONT")
@@ -186,7 +186,7 @@ describeWithServer("six nodes", () => {
       const bytes = Buffer.from(noise(31, 300_000))
       const early = await putAs(left, bytes, "EC42")
       const is_known = (await statesOf(left)).some((state) => state.endsWith("offline"))
-      if (!is_known) expect(shown(early)).toMatch(/^200 /)
+      if (!is_known) expect(responseText(early)).toMatch(/^200 /)
       if (early.status === 200) kept.set(hashed(bytes).id, bytes)
       for (const [id, bytes] of kept) {
         for (const client of [left, ...others]) {
@@ -212,7 +212,7 @@ describeWithServer("six nodes", () => {
           return (await countCopies([left, ...others], id)) >= 3
         })
       }
-      expect(cluster.told()).toMatch(/^node-3 ended by SIGKILL; the other nodes keep running$/m)
+      expect(cluster.output()).toMatch(/^node-3 ended by SIGKILL; the other nodes keep running$/m)
     },
     timeout_ms,
   )
@@ -251,7 +251,7 @@ describeWithServer("a cluster that is killed", () => {
       cluster.killParent()
       await until("all of them to be gone", soon_ms, () => !pids.some(isRunning))
       for (const { node_id } of cluster.nodes) {
-        expect(cluster.told()).toContain(
+        expect(cluster.output()).toContain(
           `${node_id}: the process that started this server has exited`,
         )
       }

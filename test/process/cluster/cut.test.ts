@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"
 import { getBlob, hashed } from "../../world/server/blob-client.ts"
-import { type Answer, connect, shown } from "../../world/server/client.ts"
+import { type Answer, connect, responseText } from "../../world/server/client.ts"
 import { countCopies, getRaw, putAs } from "../../world/server/cluster-run.ts"
 import {
   startWorld,
@@ -34,7 +34,7 @@ const put = async ({ client }: WorldNode, text: string, policy = "REPLICA3") => 
 const textAt = async ({ client }: WorldNode, id: string) =>
   (await getBlob(client, id, "raw")).toString()
 
-const said = ({ status, body }: Answer) => [status, JSON.parse(body.toString()).detail]
+const statusAndDetail = ({ status, body }: Answer) => [status, JSON.parse(body.toString()).detail]
 
 describeWithServer("of three nodes, the third", () => {
   let world: World
@@ -62,7 +62,7 @@ describeWithServer("of three nodes, the third", () => {
     })
   const deleteEverywhere = async ({ client }: WorldNode, id: string) => {
     const answer = await client.ask("DELETE", `/v1/blobs/${id}?scope=cluster`)
-    expect(shown(answer)).toBe(`200 {"deleted":true}`)
+    expect(responseText(answer)).toBe(`200 {"deleted":true}`)
   }
 
   it(
@@ -95,7 +95,7 @@ describeWithServer("of three nodes, the third", () => {
         getRaw(second.client, nowhere),
       ])
       const detail = `No node that responded has the blob ${nowhere}; no response from node-3.`
-      expect(said(absent)).toEqual([503, detail])
+      expect(statusAndDetail(absent)).toEqual([503, detail])
       expect(await textAt(third, there)).toBe("there")
       expect(await textAt(second, here)).toBe("here")
       expect(await countCopies(world.clients(), here)).toBe(2)
@@ -115,7 +115,7 @@ describeWithServer("of three nodes, the third", () => {
       const [there, here] = await Promise.all([put(third, "alone"), put(first, "the others")])
       await untilSeen(first.client, "node-3", "offline")
       const detail = `No node has the blob ${there}; offline and not queried: node-3.`
-      expect(said(await getRaw(first.client, there))).toEqual([404, detail])
+      expect(statusAndDetail(await getRaw(first.client, there))).toEqual([404, detail])
       await deleteEverywhere(second, doomed)
       expect(await textAt(third, doomed)).toBe("doomed")
       world.heal()

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict"
 import { setTimeout as pause } from "node:timers/promises"
 import { seeded } from "../../world/seeded.ts"
-import { shown } from "../../world/server/client.ts"
+import { responseText } from "../../world/server/client.ts"
 import {
   startWorld,
   untilActive,
@@ -72,10 +72,10 @@ const leave = async ({ world, more }: Scene, node: WorldNode) => {
   const body = JSON.stringify({ node_id, graceful: true })
   const { client } = world.some()
   const answer = await client.ask("POST", "/v1/cluster/leave", { headers, body })
-  assert.equal(answer.status, 200, shown(answer))
+  assert.equal(answer.status, 200, responseText(answer))
   await untilSeen(client, node_id, undefined).catch(async (cause: unknown) => {
-    const { body: told } = await client.ask("GET", "/v1/cluster/metrics")
-    throw new Error(`${cause}: ${told}`, { cause })
+    const { body: metrics } = await client.ask("GET", "/v1/cluster/metrics")
+    throw new Error(`${cause}: ${metrics}`, { cause })
   })
   await more()
   node.client.close()
@@ -208,7 +208,7 @@ export const clusterRounds = async (options: ClusterRounds) => {
       ended.map(() => ({ code: 0, signal: null })),
     )
   } catch (cause) {
-    throw new Error(`seed ${seed}: ${cause}\n${world.told()}`, { cause })
+    throw new Error(`seed ${seed}: ${cause}\n${world.output()}`, { cause })
   } finally {
     await world.stop()
   }

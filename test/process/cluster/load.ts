@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises"
 import { noise } from "../../contract/blob-storage/engine-bytes.ts"
 import type { Seeded } from "../../world/seeded.ts"
 import { hashed } from "../../world/server/blob-client.ts"
-import { type Client, NoAnswer, shown } from "../../world/server/client.ts"
+import { type Client, NoAnswer, responseText } from "../../world/server/client.ts"
 import { countCopies, getRaw, putAs } from "../../world/server/cluster-run.ts"
 import { untilActive, type World, whole_ms_max } from "../../world/server/cluster-world.ts"
 import { until } from "../../world/server/server.ts"
@@ -85,7 +85,10 @@ const put = async ({ nodes }: World, ledger: Ledger, client: Client) => {
   if (answer?.status === 200) kept.set(id, blob)
   else {
     doubtful.add(id)
-    assert.ok(answer === undefined || refusals.includes(answer.status), answer && shown(answer))
+    assert.ok(
+      answer === undefined || refusals.includes(answer.status),
+      answer && responseText(answer),
+    )
     await pause(retry_ms)
   }
 }
@@ -159,11 +162,11 @@ export const checkAll = async (world: World, { random, kept, deleted }: Ledger) 
   const clients = world.clients()
   for (const [id, blob] of kept) {
     const copies = policies[blob.policy]
-    const said = `${id} (${blob.policy}, ${blob.size} bytes) to have ${copies} copies`
-    await until(said, whole_ms_max, async () => (await countCopies(clients, id)) >= copies)
+    const message = `${id} (${blob.policy}, ${blob.size} bytes) to have ${copies} copies`
+    await until(message, whole_ms_max, async () => (await countCopies(clients, id)) >= copies)
     const client = clients[random.between(0, clients.length - 1)]
     const answer = client && (await getRaw(client, id))
-    assert.ok(answer?.status === 200, `${id}: ${answer && shown(answer)}`)
+    assert.ok(answer?.status === 200, `${id}: ${answer && responseText(answer)}`)
     assert.ok(answer.body.equals(bytesOf(blob)), `${id} has other bytes`)
   }
   for (const id of deleted) {

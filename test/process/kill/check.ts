@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict"
 import { get_forms, getBlob, hashed, listBlobs } from "../../world/server/blob-client.ts"
-import { type Client, connect, shown } from "../../world/server/client.ts"
+import { type Client, connect, responseText } from "../../world/server/client.ts"
 import { type AuditEvent, auditEvents, publishedEvents } from "../../world/server/history.ts"
 import { readModelsEqualRebuilt } from "../../world/server/read-models.ts"
 import { runVerb, type Server, until } from "../../world/server/server.ts"
@@ -64,7 +64,7 @@ const checkBlobs = async (blobs: Client, { ledger, contents }: Known) => {
     const answer = await blobs.ask("GET", `/v1/blobs/${id}`)
     // The load's nodes do not really exist, so they cannot be queried for the blob.
     const is_gone = answer.status === 404 || answer.status === 503
-    assert(is_gone, `${id} is not listed: ${shown(answer)}`)
+    assert(is_gone, `${id} is not listed: ${responseText(answer)}`)
   })
   return { present, deleted: gone.length }
 }
@@ -156,8 +156,8 @@ const drained = async (admin: Client, present: ReadonlySet<string>, { ledger }: 
   let missing = ""
   const is_drained = async () => {
     events = await auditEvents(admin, events)
-    const told = new Set(events.map(({ correlation_id }) => correlation_id))
-    missing = wanted.find(({ name }) => !told.has(name))?.name ?? ""
+    const types = new Set(events.map(({ correlation_id }) => correlation_id))
+    missing = wanted.find(({ name }) => !types.has(name))?.name ?? ""
     const by_log = presentBy(events)
     return missing === "" && by_log.size === present.size && by_log.isSubsetOf(present)
   }
@@ -181,8 +181,8 @@ const checkPublished = async (admin: Client, events: ReadonlyArray<AuditEvent>) 
       return `${position}.${index} ${snakeCase(type)} ${shown_as}`
     })
   const published = await publishedEvents(admin, wanted.length)
-  const told = published.map(({ event: { id, type, subject } }) => `${id} ${type} ${subject}`)
-  assert.deepEqual(told, wanted, "the published events differ from the log")
+  const delivered = published.map(({ event: { id, type, subject } }) => `${id} ${type} ${subject}`)
+  assert.deepEqual(delivered, wanted, "the published events differ from the log")
   const sequences = published.map(({ sequence }) => sequence)
   assert.deepEqual(
     sequences,

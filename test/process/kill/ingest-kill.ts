@@ -10,7 +10,14 @@ import Sqlite from "better-sqlite3"
 import { demoOf } from "#projections/capital-pressure/demo.ts"
 import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
 import { seeded } from "../../world/seeded.ts"
-import { end, natsServersOn, runVerb, startVerb, told, until } from "../../world/server/server.ts"
+import {
+  end,
+  natsServersOn,
+  outputOf,
+  runVerb,
+  startVerb,
+  until,
+} from "../../world/server/server.ts"
 
 /**
  * Maximum delay of the kill: after a feed's line, or after the start for a kill before the first
@@ -24,7 +31,7 @@ const feed_ms_max = 60_000
 const feeds = 22
 const last_day = dayOf("2026-11-20")
 /** Enough for several years of each metric, and still fast. */
-const days_told = 3 * 365
+const days_published = 3 * 365
 /** The publisher revises one in this many values. */
 const revised_each = 40
 
@@ -44,12 +51,12 @@ export const writeSource = (folder: string, seed: number, is_revised: boolean) =
     const lines = Array.from(days, (day, at) => {
       const value = (values[at] ?? 0) + (is_revised && at % revised_each === 0 ? 0.25 : 0)
       return `${dateOf(day)},${value}`
-    }).filter((_, at) => (days[at] ?? 0) > last_day - days_told)
+    }).filter((_, at) => (days[at] ?? 0) > last_day - days_published)
     writeFileSync(join(folder, `${id}.csv`), csv("date,value", lines))
   }
   for (const [ticker, { days, close }] of prices) {
     const lines = Array.from(days, (day, at) => `${dateOf(day)},${close[at]},${close[at]}`)
-    const recent = lines.filter((_, at) => (days[at] ?? 0) > last_day - days_told)
+    const recent = lines.filter((_, at) => (days[at] ?? 0) > last_day - days_published)
     writeFileSync(join(folder, `${ticker}.csv`), csv("Date,Close,Adj Close", recent))
   }
 }
@@ -91,7 +98,7 @@ const killed = async (data_dir: string, source: string, random: ReturnType<typeo
   const is_all = random.next() < 0.5
   const run = startVerb(data_dir, ingest(source))
   const done = () => run.printed.stderr.split("\n").filter((line) => / new, /.test(line)).length
-  await until(`${wanted} feeds:\n${told(run)}`, feed_ms_max, () => {
+  await until(`${wanted} feeds:\n${outputOf(run)}`, feed_ms_max, () => {
     return run.child.exitCode !== null || done() >= wanted
   })
   await pause(moment_ms)

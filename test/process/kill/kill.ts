@@ -7,9 +7,9 @@ import {
   end,
   isRunning,
   natsServersOn,
+  outputOf,
   type Server,
   startServer,
-  told,
   until,
 } from "../../world/server/server.ts"
 import { type Checked, checkAll } from "./check.ts"
@@ -132,6 +132,6 @@ export const killRounds = async (options: Rounds) => {
     return done
   } catch (cause) {
     const message = `seed ${seed}, round ${done.length + 1}, ${data_dir}: ${cause}`
-    throw new Error(`${message}\n${told(server)}`, { cause })
+    throw new Error(`${message}\n${outputOf(server)}`, { cause })
   }
 }

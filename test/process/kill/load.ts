@@ -7,7 +7,13 @@ import { setTimeout as pause } from "node:timers/promises"
 import { noise } from "../../contract/blob-storage/engine-bytes.ts"
 import { type Seeded, seeded } from "../../world/seeded.ts"
 import { get_forms, getBlob, hashed, put_forms, putBlob } from "../../world/server/blob-client.ts"
-import { type Answer, type Client, connect, NoAnswer, shown } from "../../world/server/client.ts"
+import {
+  type Answer,
+  type Client,
+  connect,
+  NoAnswer,
+  responseText,
+} from "../../world/server/client.ts"
 import type { Ledger, State } from "../../world/server/ledger.ts"
 import type { Server } from "../../world/server/server.ts"
 
@@ -83,11 +89,11 @@ const put = async (work: Work, content: Content) => {
   const before = known.ledger.stateOf(id)
   const asking = putBlob(blobs, bytes, random.pick(put_forms), { "x-request-id": name })
   const answer = await answered(work, asking)
-  if (answer !== undefined && answer.status !== 200) throw new Error(`put: ${shown(answer)}`)
+  if (answer !== undefined && answer.status !== 200) throw new Error(`put: ${responseText(answer)}`)
   if (answer !== undefined) {
     const { id: named, meta } = JSON.parse(answer.body.toString())
     const is_right = Buffer.from(named.id, "base64").toString("hex") === id
-    if (!is_right || meta.checksum !== checksum) throw new Error(`${id}: ${shown(answer)}`)
+    if (!is_right || meta.checksum !== checksum) throw new Error(`${id}: ${responseText(answer)}`)
   }
   const is_acknowledged = answer !== undefined
   known.ledger.note({ name, subject: id, before, after: here, is_acknowledged })
@@ -100,7 +106,8 @@ const remove = async (work: Work, id: string) => {
   const before = known.ledger.stateOf(id)
   const asking = blobs.ask("DELETE", `/v1/blobs/${id}`, { headers: { "x-request-id": name } })
   const answer = await answered(work, asking)
-  if (answer !== undefined && answer.status !== 200) throw new Error(`delete: ${shown(answer)}`)
+  if (answer !== undefined && answer.status !== 200)
+    throw new Error(`delete: ${responseText(answer)}`)
   const is_acknowledged = answer !== undefined
   known.ledger.note({ name, subject: id, before, after: undefined, is_acknowledged })
 }
@@ -172,15 +179,16 @@ const command = async (work: Work, node_id: string) => {
     "x-request-id": name,
     "idempotency-key": name,
   }
-  const asked = { headers, body: JSON.stringify(body) }
-  const answer = await answered(work, admin.ask("POST", path, asked))
+  const request = { headers, body: JSON.stringify(body) }
+  const answer = await answered(work, admin.ask("POST", path, request))
   // Without the log even the server does not know the outcome: the client retries with the same
   // key.
   const is_unknown = answer === undefined || answer.status === 503
-  if (!is_unknown && answer.status !== 200) throw new Error(`${path}: ${shown(answer)}`)
+  if (!is_unknown && answer.status !== 200) throw new Error(`${path}: ${responseText(answer)}`)
   const again = async (client: Client) => {
-    const repeated = await client.ask("POST", path, asked)
-    if (repeated.status !== 200) throw new Error(`${name} again: ${path}: ${shown(repeated)}`)
+    const repeated = await client.ask("POST", path, request)
+    if (repeated.status !== 200)
+      throw new Error(`${name} again: ${path}: ${responseText(repeated)}`)
   }
   known.ledger.note({ name, subject: node_id, before, after, is_acknowledged: !is_unknown, again })
 }

@@ -17,7 +17,7 @@ import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import Sqlite from "better-sqlite3"
 import { seeded } from "../../world/seeded.ts"
-import { runVerb, startVerb, told } from "../../world/server/server.ts"
+import { outputOf, runVerb, startVerb } from "../../world/server/server.ts"
 
 /** Maximum memory of an import, in MB. Measured: 300 to 330 with two million rows. */
 export const import_mb_max = 380
@@ -131,7 +131,7 @@ const toEnd = async (data_dir: string, files: ReadonlyArray<string>): Promise<Un
     held_kb = Math.max(held_kb, heldBy(run.pid) || 0)
     code = await Promise.race([ended, pause(look_ms, undefined)])
   }
-  assert.equal(code, 0, told(run))
+  assert.equal(code, 0, outputOf(run))
   const carriers = Number(
     /([\d,]+) active carriers/.exec(run.printed.stdout)?.[1]?.replaceAll(",", ""),
   )

@@ -39,7 +39,7 @@ const ask = (url: string, agent: Agent, body: Buffer) =>
       "content-type": `multipart/form-data; boundary=${boundary}`,
       "content-length": body.length,
     }
-    const asked = request(`${url}/predict`, { method: "POST", agent, headers }, (answer) => {
+    const pending = request(`${url}/predict`, { method: "POST", agent, headers }, (answer) => {
       let text = ""
       answer.setEncoding("utf8").on("data", (part: string) => {
         text += part
@@ -47,8 +47,8 @@ const ask = (url: string, agent: Agent, body: Buffer) =>
       answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text }))
       answer.on("error", reject)
     })
-    asked.on("error", reject)
-    asked.end(body)
+    pending.on("error", reject)
+    pending.end(body)
   })
 
 export interface Loaded {
@@ -70,9 +70,9 @@ export const plantLoad = async (clients: number, predictions: number): Promise<L
   const statuses = new Map<number, number>()
   const answers = forms.map(() => new Set<string>())
   const memory: Array<number> = []
-  let told = 0
+  let received = 0
   const client = async (first: number) => {
-    for (let n = first; told < predictions; n++) {
+    for (let n = first; received < predictions; n++) {
       const index = n % forms.length
       const { status, text } = await ask(server.url, agent, forms[index] ?? Buffer.of())
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
@@ -81,8 +81,8 @@ export const plantLoad = async (clients: number, predictions: number): Promise<L
         continue
       }
       answers[index]?.add(text)
-      told++
-      if (told % Math.ceil(predictions / places) === 0) memory.push(residentBytes(server.pid))
+      received++
+      if (received % Math.ceil(predictions / places) === 0) memory.push(residentBytes(server.pid))
     }
   }
   await Promise.all(Array.from({ length: clients }, (_, n) => client(n)))

@@ -15,7 +15,7 @@ import {
   put_forms,
   putBlob,
 } from "../../world/server/blob-client.ts"
-import { type Client, connect, NoAnswer, shown } from "../../world/server/client.ts"
+import { type Client, connect, NoAnswer, responseText } from "../../world/server/client.ts"
 import { type AuditEvent, auditEvents } from "../../world/server/history.ts"
 import { readModelsEqualRebuilt } from "../../world/server/read-models.ts"
 import {
@@ -107,7 +107,7 @@ const putFiles = async (
     const since = performance.now()
     try {
       const answer = await putBlob(blobs, bytes, form)
-      assert.equal(answer.status, 200, `${path}: ${shown(answer)}`)
+      assert.equal(answer.status, 200, `${path}: ${responseText(answer)}`)
       took_ms.push(performance.now() - since)
       stored.push({ path, id: hashed(bytes).id })
       if (onPut(stored.length)) is_over = true

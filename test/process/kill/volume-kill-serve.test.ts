@@ -44,7 +44,7 @@ const clientOf = ({ url, credentials }: Server) => {
   const ask = (method: string, path: string, body?: Uint8Array) =>
     new Promise<{ readonly status: number; readonly bytes: Buffer }>((resolve, reject) => {
       const options = { method, agent, headers, timeout: deadline_ms }
-      const asked = request(`${url}${path}`, options, (answer) => {
+      const requests = request(`${url}${path}`, options, (answer) => {
         const parts: Array<Buffer> = []
         answer.on("data", (part: Buffer) => parts.push(part))
         answer.on("error", reject)
@@ -54,9 +54,9 @@ const clientOf = ({ url, credentials }: Server) => {
             : reject(new Error("the answer was cut off")),
         )
       })
-      asked.on("timeout", () => asked.destroy(new Error("no answer in time")))
-      asked.on("error", reject)
-      asked.end(body)
+      requests.on("timeout", () => requests.destroy(new Error("no answer in time")))
+      requests.on("error", reject)
+      requests.end(body)
     })
   return { ask, close: () => agent.destroy() }
 }
@@ -65,9 +65,9 @@ const clientOf = ({ url, credentials }: Server) => {
 const load = (server: Server, states: Map<number, State>, first: number) => {
   const { ask, close } = clientOf(server)
   const counted = { answered: 0, wrong: "" }
-  const step = async (seed: number, was: State, is: State, asked: ReturnType<typeof ask>) => {
+  const step = async (seed: number, was: State, is: State, get: ReturnType<typeof ask>) => {
     states.set(seed, was)
-    const { status, bytes } = await asked
+    const { status, bytes } = await get
     if (status !== 200) counted.wrong ||= `${status} to seed ${seed}: ${bytes.subarray(0, 300)}`
     else states.set(seed, is)
     counted.answered += 1

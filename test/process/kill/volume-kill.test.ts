@@ -25,7 +25,7 @@ import { seeded } from "../../world/seeded.ts"
 import { cleanUp, newFolder, until } from "../../world/server/server.ts"
 
 const rounds = 3
-const told_bytes_min = 20_000
+const ids_bytes_min = 20_000
 const moment_ms_max = 100
 const ready_ms_max = 60_000
 const seeds_per_round = 10_000_000
@@ -38,15 +38,15 @@ const writer = join(import.meta.dirname, "../../../packages/volume/test/kill-wri
 afterAll(cleanUp)
 
 /** Lets a process write until it has reported enough blobs, plus some time, and kills it. */
-const writeUntilKilled = async (dir: string, told: string, first: number, more_ms: number) => {
-  const child = spawn(process.execPath, [writer, dir, told, String(first)], {
+const writeUntilKilled = async (dir: string, path: string, first: number, more_ms: number) => {
+  const child = spawn(process.execPath, [writer, dir, path, String(first)], {
     stdio: ["ignore", "inherit", "inherit"],
   })
   const exited = new Promise((resolve) => child.once("exit", resolve))
-  const before = existsSync(told) ? statSync(told).size : 0
+  const before = existsSync(path) ? statSync(path).size : 0
   await until("a load", ready_ms_max, () => {
     assert.equal(child.exitCode, null, "the writer ended by itself")
-    return existsSync(told) && statSync(told).size - before > told_bytes_min
+    return existsSync(path) && statSync(path).size - before > ids_bytes_min
   })
   await pause(more_ms)
   child.kill("SIGKILL")
@@ -54,7 +54,7 @@ const writeUntilKilled = async (dir: string, told: string, first: number, more_m
 }
 
 /** The reported states by identifier; the last one counts. */
-const toldIn = (path: string) => {
+const idsIn = (path: string) => {
   const blobs = new Map<BlobId, { readonly seed: number; readonly state: string }>()
   for (const line of readFileSync(path, "utf8").trimEnd().split("\n")) {
     const [state = "", seed] = line.split(" ")
@@ -93,8 +93,8 @@ const storedBy = (facts: ReadonlyArray<BlobFact>) => {
   return [...ids].sort()
 }
 
-const checkFolder = async (dir: string, told: string) => {
-  const blobs = toldIn(told)
+const checkFolder = async (dir: string, path: string) => {
+  const blobs = idsIn(path)
   const engine = await openFolder(dir)
   const ids = await listed(engine)
   const there = new Set(ids)
@@ -118,12 +118,12 @@ describe("a volume whose process is killed while 256 writers write", () => {
     const seed = randomInt(2 ** 31)
     const random = seeded(seed)
     const dir = newFolder()
-    const told = join(dir, "told")
+    const ids_path = join(dir, "ids")
     for (let round = 0; round < rounds; round++) {
       const first = round * seeds_per_round
       const more_ms = random.between(0, moment_ms_max)
-      await writeUntilKilled(join(dir, "volume"), told, first, more_ms)
-      const count = await checkFolder(join(dir, "volume"), told)
+      await writeUntilKilled(join(dir, "volume"), ids_path, first, more_ms)
+      const count = await checkFolder(join(dir, "volume"), ids_path)
       console.log(`volume: round ${round + 1} of seed ${seed}: ${count} blobs as they must be`)
     }
   }, 120_000)

@@ -26,8 +26,8 @@ describeWithChromium("the console of a running server", () => {
     expect(guide[0]).toContain(`./almanac ${verb} `)
     const folder = newFolder()
     const env = { ALMANAC_DATA_DIR: data_dir, API: server.url, ...environment }
-    const { code, said } = await walk(folder, guide, env)
-    expect([code, said]).toEqual([0, expect.stringContaining("share-protection.job: 10 states")])
+    const { code, output } = await walk(folder, guide, env)
+    expect([code, output]).toEqual([0, expect.stringContaining("share-protection.job: 10 states")])
     const token = readFileSync(join(folder, "console-token"), "utf8").trim()
     await page.getByLabel("Token", { exact: true }).fill(token)
     await page.getByRole("button", { name: "Sign in" }).click()

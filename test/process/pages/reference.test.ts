@@ -3,7 +3,7 @@ import { expect, it } from "vitest"
 import { minute_ms, pageServer } from "../../world/server/page-server.ts"
 import { serious } from "../../world/web/axe.ts"
 import { describeWithChromium } from "../../world/web/chromium.ts"
-import { overflowOf } from "../../world/web/shown.ts"
+import { overflowOf } from "../../world/web/view.ts"
 
 /** Maximum size of everything that a first visit transfers. Source: issue 32, point 4. */
 const transferred_bytes_max = 400_000
@@ -61,16 +61,16 @@ describeWithChromium("the API reference of a running server", () => {
     const sections: string[] = await page
       .locator("#contents a.section")
       .evaluateAll((all) => all.flatMap((one) => one.getAttribute("href") ?? []))
-    let shown = 0
+    let found = 0
     for (const section of sections.filter((one) => one !== "#introduction")) {
       await page.evaluate((to) => {
         location.hash = to
       }, section)
       await page.locator(`h2[id="${section.slice(1)}"]`).waitFor()
-      shown += await page.locator("article").count()
+      found += await page.locator("article").count()
       expect([section, await overflowOf(page)]).toEqual([section, 0])
     }
-    expect(shown).toBe(count)
+    expect(found).toBe(count)
     expect(complaints).toEqual([])
     await page.close()
   })

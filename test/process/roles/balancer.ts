@@ -26,22 +26,22 @@ export const startBalancer = async () => {
     const ready = [...backends.values()].filter(({ is_ready }) => is_ready)
     return ready[turn++ % ready.length]
   }
-  const server = createServer((asked, answer) => {
+  const server = createServer((query, answer) => {
     const backend = next()
     if (backend === undefined) return void answer.writeHead(502).end("no process is ready")
-    const { method, headers } = asked
+    const { method, headers } = query
     const options = { method, headers, agent }
-    const sent = request(new URL(asked.url ?? "/", backend.url), options, (response) => {
-      const told = { ...response.headers }
-      delete told.connection
-      answer.writeHead(response.statusCode ?? 502, told)
+    const sent = request(new URL(query.url ?? "/", backend.url), options, (response) => {
+      const headers = { ...response.headers }
+      delete headers.connection
+      answer.writeHead(response.statusCode ?? 502, headers)
       response.pipe(answer)
     })
     sent.on("error", ({ message }) => {
       if (answer.headersSent) answer.destroy()
       else answer.writeHead(502).end(message)
     })
-    asked.pipe(sent)
+    query.pipe(sent)
   })
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
   const look = async (backend: Backend) => {

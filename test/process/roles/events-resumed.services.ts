@@ -208,10 +208,10 @@ describeWithServer("subscribers that resume", () => {
           byDurable("durable consumer on the bus", "durable"),
         ]
         const operator = connect(server.url, server.credentials.admin.token)
-        const asked = { url: hook.url, types, after: 0 }
+        const request = { url: hook.url, types, after: 0 }
         const made = await operator.ask("POST", "/v1/webhooks", {
           headers: { "content-type": "application/json" },
-          body: JSON.stringify(asked),
+          body: JSON.stringify(request),
         })
         assert.ok(made.status < 300, made.body.toString())
         operator.close()

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, it } from "vitest"
 import { type ApiDocument, apiDocument, type Operation } from "../../security/api-document.ts"
 import { describeWithServer } from "../../world/programs/nats.ts"
 import { describeWithRestic } from "../../world/programs/restic.ts"
-import { connect, shown } from "../../world/server/client.ts"
+import { connect, responseText } from "../../world/server/client.ts"
 import { newDeployment } from "../../world/server/deployment.ts"
 import { startNats } from "../../world/server/outside-nats.ts"
 import { cleanUp, newFolder, type Server, until } from "../../world/server/server.ts"
@@ -130,9 +130,9 @@ const statusesOf = async ({ url }: Server) => {
   for (const operation of document.operations.toSorted((a, b) => order(a) - order(b))) {
     const { method, path } = operation
     const [collection = ""] = path.split("/{")
-    const asked = path.replace(/\{\w+\}/, made.get(collection) ?? some_id)
+    const head = path.replace(/\{\w+\}/, made.get(collection) ?? some_id)
     const body = bodyOf(document, operation)
-    const answer = await fetch(new URL(asked.replaceAll(/\{\w+\}/g, some_id), url), {
+    const answer = await fetch(new URL(head.replaceAll(/\{\w+\}/g, some_id), url), {
       method,
       redirect: "manual",
       ...(body !== undefined && { body }),
@@ -141,10 +141,10 @@ const statusesOf = async ({ url }: Server) => {
     // An event stream does not end by itself.
     const is_stream = answer.headers.get("content-type")?.startsWith("text/event-stream")
     if (is_stream) await answer.body?.cancel()
-    const said = is_stream ? "" : await answer.text()
-    const [, id] = /"id":"([\w-]{20,40})"/.exec(said) ?? []
+    const message = is_stream ? "" : await answer.text()
+    const [, id] = /"id":"([\w-]{20,40})"/.exec(message) ?? []
     if (method === "POST" && answer.ok && id !== undefined) made.set(path, id)
-    const { code = "" } = answer.ok || said === "" ? {} : JSON.parse(said)
+    const { code = "" } = answer.ok || message === "" ? {} : JSON.parse(message)
     statuses.set(`${method} ${path}`, `${answer.status} ${code}`.trim())
   }
   return statuses
@@ -177,8 +177,8 @@ describeWithServer("a process that is a gateway alone", () => {
       expect(got).toEqual(expected)
       expect(expected?.size).toBeGreaterThan(70)
       // Server errors would be the same at both. Without restic no process boots machines.
-      const asked = [...(expected ?? [])].filter(([name]) => name !== "POST /v1/admin/rollouts")
-      expect(asked.filter(([, status]) => status.startsWith("50"))).toEqual([])
+      const answered = [...(expected ?? [])].filter(([name]) => name !== "POST /v1/admin/rollouts")
+      expect(answered.filter(([, status]) => status.startsWith("50"))).toEqual([])
     },
     minutes_ms,
   )
@@ -190,8 +190,8 @@ describeWithServer("a process that is a gateway alone", () => {
       const both = (bearer: string) => Promise.all([one, other].map((at) => statusOf(at, bearer)))
       expect(await both(of_verb)).toEqual([200, 200])
       const [at_one, at_other] = [connect(one.url, of_verb), connect(other.url, of_verb)]
-      const asked = { name: "by hand", scopes: [], roles: ["admin"] }
-      const made = await at_one.json<{ token: string }>("POST", "/v1/admin/tokens", asked)
+      const body = { name: "by hand", scopes: [], roles: ["admin"] }
+      const made = await at_one.json<{ token: string }>("POST", "/v1/admin/tokens", body)
       expect(await both(made.token)).toEqual([200, 200])
       const path = "/v1/admin/tokens/by%20hand/revoke"
       expect(await at_other.json("POST", path)).toEqual({ revoked: 1 })
@@ -236,7 +236,7 @@ describeWithServer("a process that is a gateway alone", () => {
           const body = JSON.stringify({ image: "almanac-agent", domain_ids: [domain_id] })
           const headers = { "content-type": "application/json" }
           const made = await client.ask("POST", "/v1/admin/rollouts", { headers, body })
-          expect(made.status, shown(made)).toBe(202)
+          expect(made.status, responseText(made)).toBe(202)
           const { id } = JSON.parse(made.body.toString())
           await until("the rollout to be through", soon_ms, async () => {
             const path = `/v1/admin/rollouts/${id}`

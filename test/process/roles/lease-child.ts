@@ -27,9 +27,9 @@ const line = (term: number) =>
       process.kill(process.pid, "SIGSTOP")
     }
     const at = process.hrtime.bigint()
-    const told = (what: string) =>
+    const record = (what: string) =>
       Effect.sync(() => appendFileSync(file, `${at} ${name}-${term} ${what}\n`))
-    return inTerm(told("held")).pipe(Effect.catch(() => told("refused")))
+    return inTerm(record("held")).pipe(Effect.catch(() => record("refused")))
   })
 
 let terms = 0

@@ -143,8 +143,8 @@ describeWithServer("three nats-servers", () => {
           cluster.cutOff(follower.name)
           yield* Effect.provide(write(a, "new"), Layer.provide(logOf(stream), ahead))
           const seen = yield* Effect.result(log.load(a))
-          const told = seen._tag === "Success" ? seen.success?.commit.commands.at(-1) : seen._tag
-          assert.strictEqual(told, "Failure")
+          const result = seen._tag === "Success" ? seen.success?.commit.commands.at(-1) : seen._tag
+          assert.strictEqual(result, "Failure")
           net.heal()
           const found = yield* Effect.retry(log.load(a), { times: 10 })
           assert.strictEqual(found?.commit.commands.at(-1), "new")

@@ -14,7 +14,7 @@ import {
   Postgres,
   type TestPostgres,
 } from "../../world/programs/postgres.ts"
-import { type Client, connect, shown } from "../../world/server/client.ts"
+import { type Client, connect, responseText } from "../../world/server/client.ts"
 import { type Deployment, newDeployment } from "../../world/server/deployment.ts"
 import { startNats } from "../../world/server/outside-nats.ts"
 import { cleanUp, newFolder, type Server, until } from "../../world/server/server.ts"
@@ -95,7 +95,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
       headers: { "content-type": "application/json", "idempotency-key": randomUUID() },
       body: JSON.stringify({ name: "t", endpoint: "https://s3.example.org", bucket: "bucket" }),
     })
-    assert(answer.status < 300, shown(answer))
+    assert(answer.status < 300, responseText(answer))
     const id: string = JSON.parse(answer.body.toString()).target.id
     made.push(id)
     return { id, position: String(answer.headers["x-almanac-position"]) }
@@ -106,7 +106,7 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
   const readAtLast = (one: Awaited<ReturnType<typeof post>>) =>
     until("it shows", turn_ms_max, async () => {
       const answer = await read(one)
-      assert([200, 503].includes(answer.status), shown(answer))
+      assert([200, 503].includes(answer.status), responseText(answer))
       return answer.status === 200
     })
 

@@ -10,10 +10,10 @@ import { afterAll, beforeAll, expect, it } from "vitest"
 import { describeWithServer } from "../../world/programs/nats.ts"
 import { describeWithRestic } from "../../world/programs/restic.ts"
 import { hashed, putBlob } from "../../world/server/blob-client.ts"
-import { type Client, connect, shown } from "../../world/server/client.ts"
+import { type Client, connect, responseText } from "../../world/server/client.ts"
 import { type Deployment, newDeployment } from "../../world/server/deployment.ts"
 import { startNats } from "../../world/server/outside-nats.ts"
-import { cleanUp, newFolder, type Server, told, until } from "../../world/server/server.ts"
+import { cleanUp, newFolder, outputOf, type Server, until } from "../../world/server/server.ts"
 import { startBalancer } from "./balancer.ts"
 
 const soon_ms = 60_000
@@ -56,7 +56,7 @@ const read = (client: Client, id: string, position: string) =>
 
 /** The id of the created target, and the position at which it is visible. */
 const madeBy = (answer: Awaited<ReturnType<typeof post>>) => {
-  assert(answer.status < 300, shown(answer))
+  assert(answer.status < 300, responseText(answer))
   const id: string = JSON.parse(answer.body.toString()).target.id
   return { id, position: String(answer.headers["x-almanac-position"]) }
 }
@@ -119,7 +119,7 @@ const load = (url: string, tasks: number) => {
         const { id, position } = madeBy(answer)
         made.add(id)
         const seen = await read(client, id, position)
-        if (seen.status !== 200) failed.push(`read: ${shown(seen)}`)
+        if (seen.status !== 200) failed.push(`read: ${responseText(seen)}`)
       } catch (error) {
         failed.push(String(error))
       }
@@ -240,7 +240,7 @@ describeWithServer("a deployment of several processes", () => {
       const again = madeBy(await post(client, "while they were offline", key))
       expect(again.id).toBe(first.id)
       const named = (await listAll(client)).filter(({ name }) => name === "while they were offline")
-      expect(named, told(actors)).toHaveLength(1)
+      expect(named, outputOf(actors)).toHaveLength(1)
       await until("the conductor to be healthy", soon_ms, async () => (await health()) === 200)
       operator.close()
       client.close()
@@ -272,7 +272,7 @@ describeWithServer("a deployment of several processes", () => {
         const agent = await deployment.start("agent", { roles: ["agent"] })
         const front = await gateway("g2")
         const operator = connect(front.url, deployment.tokens.admin)
-        await until(`a worker:\n${told(agent)}`, soon_ms, async () => {
+        await until(`a worker:\n${outputOf(agent)}`, soon_ms, async () => {
           const { workers } = await operator.json<Workers>("GET", "/v1/admin/workers")
           return workers.some(({ state }) => state === "ready")
         })
@@ -324,7 +324,7 @@ describeWithServer("a cluster of blob nodes without a gateway", () => {
       const ids: Array<string> = []
       for (let n = 0; n < 4; n++) {
         const answer = await putBlob(writer, Buffer.from(`blob ${n}`), "json")
-        assert.equal(answer.status, 200, shown(answer))
+        assert.equal(answer.status, 200, responseText(answer))
         ids.push(hashed(Buffer.from(`blob ${n}`)).id)
       }
       const list = (client: Client, more = "") =>

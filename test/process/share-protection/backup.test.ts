@@ -116,8 +116,8 @@ describeWithRadosgw("a server with its own worker", () => {
       expect(second.stored_bytes).toBeLessThan(first.stored_bytes / 10)
 
       const before = hashes(folder)
-      const asked = { backup_id: second.id, mode: "new_share" }
-      const { restore } = await tenant.made("/v1/restores", asked)
+      const body = { backup_id: second.id, mode: "new_share" }
+      const { restore } = await tenant.made("/v1/restores", body)
       const { new_share_id } = await tenant.available(`/v1/restores/${restore?.id}`)
       const restored = hashes(shareFolder(server, tenant, new_share_id))
       expect(Object.keys(restored).length).toBeGreaterThan(files - 10)
@@ -131,7 +131,7 @@ describeWithRadosgw("a server with its own worker", () => {
     async () => {
       writeFileSync(join(folder, "large.bin"), randomBytes(large_bytes))
       const { id, job_id } = await backUp()
-      const job = (): Promise<Job> => tenant.asked("GET", `/v1/jobs/${job_id}`)
+      const job = (): Promise<Job> => tenant.request("GET", `/v1/jobs/${job_id}`)
       await until(
         "the engine runs",
         step_ms_max,
@@ -146,7 +146,7 @@ describeWithRadosgw("a server with its own worker", () => {
         return now.state === "error" && now
       })
       expect(buried.error?.code).toBe("svc.worker_unavailable")
-      expect(await tenant.asked("GET", `/v1/backups/${id}`)).toMatchObject({ status: "error" })
+      expect(await tenant.request("GET", `/v1/backups/${id}`)).toMatchObject({ status: "error" })
 
       await until("another worker", step_ms_max, async () => {
         const all = await tenant.workers()
@@ -161,7 +161,7 @@ describeWithRadosgw("a server with its own worker", () => {
   it(
     "keeps its secrets out of every file, argument, log line and event",
     async () => {
-      const { trust_id, repository_password_ref } = await tenant.asked(
+      const { trust_id, repository_password_ref } = await tenant.request(
         "GET",
         `/v1/targets/${target_id}`,
       )
@@ -180,16 +180,16 @@ describeWithRadosgw("a server with its own worker", () => {
       await tenant.available(`/v1/backups/${id}`)
 
       const admin = connect(server.url, server.credentials.admin.token)
-      const told =
+      const message =
         JSON.stringify(await auditEvents(admin, [])) + Object.values(server.printed).join()
       admin.close()
-      expect(told).toContain(target_id)
+      expect(message).toContain(target_id)
       expect(holders(server.data_dir, tenant.token)).not.toEqual([])
       for (const secret of secrets) {
         expect(secret.length).toBeGreaterThan(10)
         expect(holders(server.data_dir, secret)).toEqual([])
         assert(!words.includes(secret), "a secret is in the arguments of a process")
-        assert(!told.includes(secret), "a secret is in an event or the log")
+        assert(!message.includes(secret), "a secret is in an event or the log")
       }
     },
     3 * step_ms_max,
@@ -217,7 +217,7 @@ describeWithRadosgw("a server with its own worker", () => {
       writeFileSync(join(folder, "larger.bin"), randomBytes(large_bytes))
       const { job_id } = await backUp()
       await until("the engine runs", step_ms_max, async () => {
-        return (await tenant.asked("GET", `/v1/jobs/${job_id}`)).state === "transferring"
+        return (await tenant.request("GET", `/v1/jobs/${job_id}`)).state === "transferring"
       })
       const agents = agentsOf(server)
       const engines = await until("the engine", step_ms_max, () => {

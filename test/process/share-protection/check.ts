@@ -71,10 +71,10 @@ const checkBackup = (known: Known, subject: string, { backups, jobs }: Listed) =
   const state = known.ledger.stateOf(subject)
   const backup = backups.get(known.ids.get(subject) ?? "")
   const job = jobs.get(known.jobs.get(subject) ?? "")
-  const shown = `${subject}, which is ${state}: ${JSON.stringify({ backup, job })}`
-  if (state === undefined) assert(backup === undefined, shown)
-  if (state === open) assert(isOpen(backup, job), shown)
-  if (state === failed) assert(backup?.status === "error" && job?.state === "error", shown)
+  const description = `${subject}, which is ${state}: ${JSON.stringify({ backup, job })}`
+  if (state === undefined) assert(backup === undefined, description)
+  if (state === open) assert(isOpen(backup, job), description)
+  if (state === failed) assert(backup?.status === "error" && job?.state === "error", description)
 }
 
 /** Each list contains the items known to the tenant's clients, plus only the schedule's backups. */
@@ -123,15 +123,15 @@ export const pauseSchedule = async (server: Server) => {
 
 /** Each request that took effect is in the log once, and no other request is. */
 const checkRequests = (events: ReadonlyArray<AuditEvent>, { ledger }: Known) => {
-  const told = new Map<string, number>()
+  const counts = new Map<string, number>()
   for (const { type, correlation_id } of events) {
     const key = `${correlation_id} ${type}`
-    told.set(key, (told.get(key) ?? 0) + 1)
+    counts.set(key, (counts.get(key) ?? 0) + 1)
   }
   for (const operation of ledger.operations) {
     const { name, subject } = operation
     const [type] = name.split("-")
-    const times = told.get(`${name} ${type}`) ?? 0
+    const times = counts.get(`${name} ${type}`) ?? 0
     assert.equal(times, ledger.timesDone(operation), `${name} on ${subject}: times in the log`)
   }
 }
@@ -152,7 +152,7 @@ const checkTicks = (events: ReadonlyArray<AuditEvent>, { ledger }: Known) => {
 }
 
 /** Published events of share protection, by their names in document 2. */
-const told_as: Readonly<Record<string, string>> = {
+const published_as: Readonly<Record<string, string>> = {
   TargetCreated: "target_created",
   TargetDeleted: "target_deleted",
   PolicyDefined: "policy_created",
@@ -174,11 +174,11 @@ const checkPublished = async (
   events: ReadonlyArray<AuditEvent>,
 ): Promise<number> => {
   const wanted = events.flatMap(({ position, index, type }) =>
-    told_as[type] === undefined ? [] : [`${position}.${index} ${told_as[type]}`],
+    published_as[type] === undefined ? [] : [`${position}.${index} ${published_as[type]}`],
   )
   const published = await publishedEvents(admin, wanted.length)
-  const told = published.map(({ event: { id, type } }) => `${id} ${type}`)
-  assert.deepEqual(told, wanted, "the published events differ from the log")
+  const delivered = published.map(({ event: { id, type } }) => `${id} ${type}`)
+  assert.deepEqual(delivered, wanted, "the published events differ from the log")
   assert.deepEqual(
     published.map(({ sequence }) => sequence),
     published.map((_, n) => n + 1),
@@ -195,12 +195,12 @@ const checkQuotas = async (clients: Clients, known: Known, yards: ReadonlyArray<
   assert(yard, "a tenant has a client")
   const place = { share_id: yard.idle_share_id, target_id: known.ids.get(yard.target) }
   const policy = { name: "One more", schedule: "* * * * *", retention: { keep_last: 3 } }
-  const asked: ReadonlyArray<readonly [string, object]> = [
+  const requests: ReadonlyArray<readonly [string, object]> = [
     ["/v1/targets", { name: "One more", ...yard.target_body }],
     ["/v1/policies", { ...policy, ...place }],
     ["/v1/backups", place],
   ]
-  for (const [path, body] of asked) {
+  for (const [path, body] of requests) {
     const headers = { "content-type": "application/json" }
     const more = { headers, body: JSON.stringify(body) }
     const answer = await clients.tenant.ask("POST", path, more)

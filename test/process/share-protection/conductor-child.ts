@@ -197,12 +197,12 @@ const targetOf = (share_id: ShareId) => {
 }
 
 const tenant = Effect.gen(function* () {
-  const asked: Array<{ backup_id: BackupId; job_id: JobId; share_id: ShareId }> = []
+  const requests: Array<{ backup_id: BackupId; job_id: JobId; share_id: ShareId }> = []
   while (true) {
     yield* Effect.sleep(random.next() * pause_ms_max)
     const chance = random.next()
     const share_id = share_ids[random.between(0, share_ids.length - 1)]
-    const known = asked[random.between(0, asked.length - 1)]
+    const known = requests[random.between(0, requests.length - 1)]
     assert(share_id, "there are shares")
     const target_id = targetOf(share_id)
     const job_id = JobId.make(randomUUID())
@@ -211,7 +211,7 @@ const tenant = Effect.gen(function* () {
       const about = { project_id, share_id, target_id, policy_id: null, tick: null }
       const request = { ...about, backup_id, job_id, crash_consistent_wanted: null, max_retries: 1 }
       yield* ask(requestBackup(request, quotas.backups))
-      asked.push({ backup_id, job_id, share_id })
+      requests.push({ backup_id, job_id, share_id })
     } else if (chance < 0.7) {
       yield* Effect.flatMap(factsOf(known.job_id), (facts) => ask(cancelJob(facts))).pipe(
         // The backup was rejected, so there is no such job.
@@ -228,7 +228,7 @@ const tenant = Effect.gen(function* () {
 })
 
 /** Reports each completed job, so that a kill can interrupt ongoing work. */
-const telling = Effect.gen(function* () {
+const reporting = Effect.gen(function* () {
   const log = yield* Log
   const from = yield* log.head("")
   yield* Stream.runForEach(log.follow("share-protection.job", from), ({ commit }) =>
@@ -280,7 +280,7 @@ const main = Effect.gen(function* () {
     )
     const machines = Context.get(yield* Layer.build(computeMemory(room)), Compute)
     yield* register
-    yield* Effect.forkScoped(telling)
+    yield* Effect.forkScoped(reporting)
     yield* Effect.forkScoped(
       Effect.provideContext(Effect.flatMap(optionsOf(machines), conductor), services),
     )

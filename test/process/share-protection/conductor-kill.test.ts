@@ -33,13 +33,13 @@ describeWithServer("a conductor that is killed with its agents", () => {
     for (let n = 1; n <= kills; n++) {
       const running = startScript(data_dir, [child, data_dir, "load", String(seed + n)])
       const jobs = random.between(1, jobs_max)
-      await running.said(new RegExp(`(?:^completed$[^]*){${jobs}}`, "m"), done_ms_max)
+      await running.waitFor(new RegExp(`(?:^completed$[^]*){${jobs}}`, "m"), done_ms_max)
       await pause(random.next() * moment_ms_max)
       running.child.kill("SIGKILL")
       await running.ended
     }
     const last = startScript(data_dir, [child, data_dir, "rest", String(seed)])
-    const text = await last.said(/^quiet (.*)$/m, quiet_ms_max)
+    const text = await last.waitFor(/^quiet (.*)$/m, quiet_ms_max)
     assert.deepEqual(await last.ended, { code: 0, signal: null })
     const { quiet_ms, counts, ticks }: Quiet = JSON.parse(text)
     console.log(`seed ${seed}: quiet after ${quiet_ms} ms: ${JSON.stringify(counts)}`)

@@ -17,9 +17,9 @@ import {
   end,
   natsServersOn,
   newFolder,
+  outputOf,
   type Server,
   startServer,
-  told,
   until,
 } from "../../world/server/server.ts"
 import {
@@ -116,16 +116,20 @@ const strike = async (world: World, victim: Victim) => {
 const settled = async (world: World, job_id: string) => {
   let since = performance.now()
   let seen = ""
-  return await until(`the end of job ${job_id}:\n${told(world.server)}`, end_ms_max, async () => {
-    // The log may be restarting.
-    const now = await world.tenant.job(job_id).catch(() => undefined)
-    if (now === undefined) return undefined
-    const shown = `${now.state} ${now.attempt}`
-    if (shown !== seen) since = performance.now()
-    seen = shown
-    const is_settled = now.state === "available" || performance.now() - since > settled_ms
-    return isEnded(now.state) && is_settled ? now : undefined
-  })
+  return await until(
+    `the end of job ${job_id}:\n${outputOf(world.server)}`,
+    end_ms_max,
+    async () => {
+      // The log may be restarting.
+      const now = await world.tenant.job(job_id).catch(() => undefined)
+      if (now === undefined) return undefined
+      const description = `${now.state} ${now.attempt}`
+      if (description !== seen) since = performance.now()
+      seen = description
+      const is_settled = now.state === "available" || performance.now() - since > settled_ms
+      return isEnded(now.state) && is_settled ? now : undefined
+    },
+  )
 }
 
 const round = async (world: World, policy_id: string, fault: Fault): Promise<FaultEnd> => {
@@ -135,8 +139,8 @@ const round = async (world: World, policy_id: string, fault: Fault): Promise<Fau
     join(shareFolder(world.server, { project_id }, share_id), "file"),
     randomBytes(bytes),
   )
-  const asked = { share_id, target_id: world.target_id, policy_id }
-  const { backup } = await world.tenant.made("/v1/backups", asked)
+  const body = { share_id, target_id: world.target_id, policy_id }
+  const { backup } = await world.tenant.made("/v1/backups", body)
   assert(backup !== undefined)
   let met = "queued"
   while (!isReached(met, fault.moment)) {
@@ -147,7 +151,7 @@ const round = async (world: World, policy_id: string, fault: Fault): Promise<Fau
   const { state, attempt, error } = await settled(world, backup.job_id)
   // The backup receives its job's end through the log, a moment later.
   await until(`the backup ${state} as its job: ${error?.detail}`, step_ms_max, async () => {
-    const { status } = await world.tenant.asked("GET", `/v1/backups/${backup.id}`)
+    const { status } = await world.tenant.request("GET", `/v1/backups/${backup.id}`)
     return status === state
   })
   const expected = state === "available" ? 1 : 0
@@ -165,7 +169,7 @@ const worldOf = async (scope: Scope.Scope) => {
   const tenant = tenantOf(server)
   const bucket: Bucket = await Effect.runPromise(s3.bucket())
   const target_id = await enroll(server, tenant, bucket)
-  const { trust_id, repository_password_ref } = await tenant.asked(
+  const { trust_id, repository_password_ref } = await tenant.request(
     "GET",
     `/v1/targets/${target_id}`,
   )
@@ -181,12 +185,12 @@ const forgotten = async ({ tenant, target_id, server }: World, share_id: string)
   await tenant.available(`/v1/backups/${backup?.id}`)
   const path = `/v1/jobs?target_id=${target_id}&limit=1000`
   const retentions = async () => {
-    const { jobs } = await tenant.asked("GET", path)
+    const { jobs } = await tenant.request("GET", path)
     return jobs.filter(({ job_type }: { readonly job_type: string }) => job_type === "retention")
   }
   const before = (await retentions()).length
   await tenant.gone(`/v1/backups/${backup?.id}`)
-  await until(`a snapshot forgotten:\n${told(server)}`, step_ms_max, async () => {
+  await until(`a snapshot forgotten:\n${outputOf(server)}`, step_ms_max, async () => {
     const now: ReadonlyArray<{ readonly state: string }> = await retentions()
     return now.length > before && now.every(({ state }) => state === "available")
   })
@@ -204,7 +208,7 @@ export const shareFaults = async (
   try {
     const world = await worldOf(scope)
     const { share_id } = world.tenant
-    const { id: policy_id } = await world.tenant.asked("POST", "/v1/policies", {
+    const { id: policy_id } = await world.tenant.request("POST", "/v1/policies", {
       name: "often",
       share_id,
       target_id: world.target_id,
@@ -217,7 +221,7 @@ export const shareFaults = async (
         onRound(await round(world, policy_id, fault))
       } catch (cause) {
         const { victim, moment } = fault
-        throw new Error(`${victim} in ${moment}: ${cause}\n${told(world.server)}`, { cause })
+        throw new Error(`${victim} in ${moment}: ${cause}\n${outputOf(world.server)}`, { cause })
       }
     }
     const job_id = await world.tenant.upgrade(world.target_id)

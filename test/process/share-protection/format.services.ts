@@ -69,7 +69,7 @@ describeWithRadosgw("the format of a repository", () => {
         return (job.state === "available" || job.state === "error") && job
       })
       assert.equal(ended.state, "available", JSON.stringify(ended.error))
-      expect((await tenant.asked("GET", `/v1/targets/${target_id}`)).status).toBe("available")
+      expect((await tenant.request("GET", `/v1/targets/${target_id}`)).status).toBe("available")
     },
     5 * step_ms_max,
   )

@@ -5,9 +5,9 @@ import { type Seeded, seeded } from "../../world/seeded.ts"
 import { ledger } from "../../world/server/ledger.ts"
 import {
   type Environment,
+  outputOf,
   type Server,
   startServer,
-  told,
   until,
 } from "../../world/server/server.ts"
 import type { Known } from "../../world/server/share-request.ts"
@@ -124,7 +124,7 @@ export const killShareRounds = async (options: ShareRounds) => {
     return { done, checked }
   } catch (cause) {
     const message = `seed ${seed}, round ${done.length + 1}, ${data_dir}: ${cause}`
-    throw new Error(`${message}\n${told(server)}`, { cause })
+    throw new Error(`${message}\n${outputOf(server)}`, { cause })
   }
 }
 

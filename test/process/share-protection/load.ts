@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { type Seeded, seeded } from "../../world/seeded.ts"
-import { connect, NoAnswer, shown } from "../../world/server/client.ts"
+import { connect, NoAnswer, responseText } from "../../world/server/client.ts"
 import type { Server } from "../../world/server/server.ts"
 import {
   type Caller,
@@ -178,7 +178,7 @@ const requestBackup = async (work: Work, share: Share, policy: string | undefine
   share.backups.push(subject)
   const policy_id = policy === undefined ? {} : { policy_id: idOf(known, policy) }
   const body = { share_id: share.id, target_id: idOf(known, yard.target), ...policy_id }
-  const asked: Request = {
+  const query: Request = {
     done: "BackupRequested",
     subject,
     after: open,
@@ -189,8 +189,8 @@ const requestBackup = async (work: Work, share: Share, policy: string | undefine
     status: 202,
     refused: ["svc.conflict"],
   }
-  const name = await request(work, asked)
-  if (name !== undefined) share.last = { request: asked, name, subject }
+  const name = await request(work, query)
+  if (name !== undefined) share.last = { request: query, name, subject }
   else if (!known.ledger.isInDoubt(subject)) await findScheduled(work, share)
 }
 
@@ -243,7 +243,7 @@ const askAgain = async ({ known, clients, is_over }: Work, { last }: Share) => {
   try {
     const answer = await sent(last.request, clients, last.name)
     if (answer.status === 503 && is_over()) return
-    assert.equal(answer.status, 202, `${last.name} again: ${shown(answer)}`)
+    assert.equal(answer.status, 202, `${last.name} again: ${responseText(answer)}`)
     const { backup } = JSON.parse(answer.body.toString())
     assert.equal(backup.id, known.ids.get(last.subject), `${last.name} made another backup`)
   } catch (cause) {

@@ -27,7 +27,7 @@ import {
 } from "../../world/programs/openstack/tenants.ts"
 import { describeOpenstack, Openstack } from "../../world/programs/openstack.ts"
 import { testRadosgw } from "../../world/programs/radosgw.ts"
-import { cleanUp, newFolder, runVerb, startServer, told } from "../../world/server/server.ts"
+import { cleanUp, newFolder, outputOf, runVerb, startServer } from "../../world/server/server.ts"
 
 afterAll(cleanUp, 60_000)
 
@@ -155,7 +155,7 @@ describeOpenstack("the service in a cloud", (it) => {
         const cloud = yield* Openstack
         const folder = newFolder()
         const whole = environmentOf(cloud, folder)
-        for (const [name, said] of [
+        for (const [name, output] of [
           ["ALMANAC_DATABASE__CONNECTION", "database.connection must be given"],
           ["ALMANAC_WORKER__CAPACITY_SLOTS", "worker.capacity_slots must be given"],
           ["ALMANAC_KEYSTONE_AUTHTOKEN__PASSWORD", "keystone_authtoken.password must be given"],
@@ -163,7 +163,7 @@ describeOpenstack("the service in a cloud", (it) => {
           const rest = Object.fromEntries(Object.entries(whole).filter(([key]) => key !== name))
           const { code, stderr } = yield* Effect.promise(() => runVerb(folder, ["serve"], rest))
           expect(code).not.toBe(0)
-          expect(stderr.trim().split("\n").at(-1)).toContain(said)
+          expect(stderr.trim().split("\n").at(-1)).toContain(output)
         }
       }),
     whole_ms_max,
@@ -257,12 +257,12 @@ describeOpenstack("the service in a cloud", (it) => {
         })
         const target_id = target.target?.id ?? target.id
         const enrolled = yield* settled(`${server.url}/v1/targets/${target_id}`, token, isOver)
-        expect(enrolled.body.status, told(server)).toBe("available")
+        expect(enrolled.body.status, outputOf(server)).toBe("available")
         const share_id = yield* makeShare(cloud, { "a.txt": "before", "sub/b.txt": "kept" })
         const backup = yield* post("backups", { share_id, target_id, crash_consistent: true })
         const backup_id = backup.backup?.id ?? backup.id
         const kept = yield* settled(`${server.url}/v1/backups/${backup_id}`, token, isOver)
-        expect([kept.body.status, kept.body.crash_consistent], told(server)).toEqual([
+        expect([kept.body.status, kept.body.crash_consistent], outputOf(server)).toEqual([
           "available",
           true,
         ])

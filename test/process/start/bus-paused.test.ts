@@ -10,8 +10,8 @@ import {
   cleanUp,
   natsServersOn,
   newFolder,
+  outputOf,
   startServer,
-  told,
   until,
 } from "../../world/server/server.ts"
 
@@ -96,7 +96,7 @@ describeWithServer("a process without blobs whose bus is paused", () => {
         const health = await untilAway(front.url, admin)
         assert.deepEqual([health.status, health.code], [503, "svc.backend_unavailable"])
         const ready = await readyOf(front.url)
-        assert.equal(ready.status, 503, told(front))
+        assert.equal(ready.status, 503, outputOf(front))
         assert.match(ready.text, /^share-protection has no connection to the bus$/m)
         const worker = await until("not ready", away_ms_max, async () => {
           const found = await readyOf(works.url)

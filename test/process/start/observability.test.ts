@@ -20,9 +20,9 @@ import { startNats } from "../../world/server/outside-nats.ts"
 import {
   cleanUp,
   newFolder,
+  outputOf,
   type Server,
   startServer,
-  told,
   until,
 } from "../../world/server/server.ts"
 import {
@@ -106,8 +106,8 @@ const careless = async (client: Client, server: Server) => {
       },
     ],
   ] as const
-  for (const [method, path, asked] of asks) {
-    const answer = await client.ask(method, path, asked)
+  for (const [method, path, init] of asks) {
+    const answer = await client.ask(method, path, init)
     // The response may contain the secret, because only its sender receives it.
     assert.isBelow(answer.status, 500, `${method} ${path}`)
   }
@@ -315,9 +315,9 @@ describeWithRadosgw("a server that is watched", () => {
       readonly panels: ReadonlyArray<Panel>
     }
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
-    const asked = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
-    expect(asked.length).toBeGreaterThan(30)
-    for (const expr of asked) for (const name of metricsOf(expr)) known(name)
+    const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
+    expect(queries.length).toBeGreaterThan(30)
+    for (const expr of queries) for (const name of metricsOf(expr)) known(name)
   })
 
   it("records one request as one trace, with its process, its worker and the engine", async () => {
@@ -327,11 +327,11 @@ describeWithRadosgw("a server that is watched", () => {
       const found = own()
       const ends = ["append", "projection share-protection", "restic backup"]
       const has_ends = ends.every((name) => found.some((span) => span.name === name))
-      const is_told = found.some(
+      const is_reported = found.some(
         ({ attributes }) => attributes["almanac.command"] === "CompleteJob",
       )
       const is_whole = found.every((span) => pathOf(found, span)[0] === "POST /v1/backups")
-      return has_ends && is_told && is_whole && found
+      return has_ends && is_reported && is_whole && found
     })
     const engine = spans.find(({ name }) => name === "restic backup") ?? assert.fail("no engine")
     const [root, ...others] = spans.filter(({ parentSpanId }) => parentSpanId === parent_id)
@@ -373,8 +373,8 @@ describeWithRadosgw("a server that is watched", () => {
     for (const path of paths) {
       const { status, body } = await operator.ask("GET", path)
       // On a busy machine a service may not report readiness in time.
-      const is_told = status === 200 || path === "/readyz"
-      assert.isTrue(is_told, `${path}: ${status}`)
+      const is_reported = status === 200 || path === "/readyz"
+      assert.isTrue(is_reported, `${path}: ${status}`)
       assert.deepEqual(markedLines(body.toString()), [], path)
     }
     operator.close()
@@ -389,7 +389,7 @@ describeWithRadosgw("a server that is watched", () => {
     await nats.stop()
     // All its output, including shutdown; the output at `debug` must not be empty.
     expect(server.printed.stderr).toMatch(/"level":"DEBUG"/)
-    assert.deepEqual(markedLines(`${told(server)}\n${server.printed.stderr}`), [])
+    assert.deepEqual(markedLines(`${outputOf(server)}\n${server.printed.stderr}`), [])
     const vault = join(server.data_dir, "vault")
     const kept = join(dirname(server.data_dir), "bus")
     const files = [...markedFiles(server.data_dir), ...markedFiles(kept)].filter(

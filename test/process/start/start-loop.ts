@@ -69,8 +69,8 @@ const once = async (data_dir: string, random: Seeded, state: StartRound["state"]
     }
     const { code, signal } = await server.stop()
     const fault = code === 0 ? undefined : `ended by ${signal ?? `code ${code}`}`
-    const said = fault && `${fault}:\n${server.printed.stderr}`
-    return { ...none, ready_ms, fault: said }
+    const message = fault && `${fault}:\n${server.printed.stderr}`
+    return { ...none, ready_ms, fault: message }
   } catch (cause) {
     return { ...none, fault: String(cause) }
   }
@@ -106,7 +106,7 @@ type Told = Pick<StartLoop, "onRound">
 export const startLoop = async ({ seed, rounds, together = 2, onRound }: StartLoop) => {
   const faults: Array<StartRound> = []
   let begun = 0
-  const told = (round: StartRound) => {
+  const reportRound = (round: StartRound) => {
     if (round.fault !== undefined) faults.push(round)
     onRound(round)
   }
@@ -114,7 +114,9 @@ export const startLoop = async ({ seed, rounds, together = 2, onRound }: StartLo
   try {
     const next = () => begun++ < rounds
     await Promise.all(
-      Array.from({ length: together }, (_, n) => one(seeded(seed + n), { next, onRound: told })),
+      Array.from({ length: together }, (_, n) =>
+        one(seeded(seed + n), { next, onRound: reportRound }),
+      ),
     )
   } finally {
     for (const burner of load) burner.kill("SIGKILL")

@@ -9,9 +9,9 @@ import {
   isRunning,
   natsServersOn,
   newFolder,
+  outputOf,
   type Server,
   startServer,
-  told,
   until,
 } from "../../world/server/server.ts"
 
@@ -45,14 +45,14 @@ const stands = async (server: Server) => {
   const children = childrenOf(server.pid)
   expect(natsServersOn(server.data_dir).every((pid) => children.includes(pid))).toBe(true)
   for (const pid of children) process.kill(pid, "SIGSTOP")
-  const asked = join(server, "late").catch(() => undefined)
-  return { children, asked }
+  const request = join(server, "late").catch(() => undefined)
+  return { children, request }
 }
 
 const stopsInTime = async (server: Server, children: ReadonlyArray<number>) => {
   const since = performance.now()
   server.signal("SIGTERM")
-  expect(await server.ended, told(server)).toEqual({ code: 0, signal: null })
+  expect(await server.ended, outputOf(server)).toEqual({ code: 0, signal: null })
   expect(performance.now() - since).toBeLessThan(stop_ms_max)
   expect(children.filter(isRunning)).toEqual([])
   expect(natsServersOn(server.data_dir)).toEqual([])
@@ -69,9 +69,9 @@ describeWithServer("a stop while all children stand still", () => {
       expect((await putBlob(client, bytes, "json")).status).toBe(200)
       client.close()
       await until("the join", soon_ms, async () => (await join(first, "n1")).status === 200)
-      const { children, asked } = await stands(first)
+      const { children, request } = await stands(first)
       await stopsInTime(first, children)
-      await asked
+      await request
 
       const second = await startServer(data_dir)
       expect(await nodesOf(second)).toContain("n1")

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import { cpSync, existsSync } from "node:fs"
 import { join } from "node:path"
-import { newFolder, runVerb, startScript, told } from "../../world/server/server.ts"
+import { newFolder, outputOf, runVerb, startScript } from "../../world/server/server.ts"
 
 /** One service, and an early checkpoint. */
 export const environment = {
@@ -42,7 +42,7 @@ export const killedAfter = async (whole: string, step: number) => {
   const child = startScript(folder, ["test/process/state/roll-child.ts", folder, String(step)])
   const { signal } = await child.ended
   if (/^steps \d+$/m.test(child.printed.stdout)) return false
-  assert.equal(signal, "SIGKILL", told(child))
+  assert.equal(signal, "SIGKILL", outputOf(child))
   const { generation } = await figures(folder)
   assert.equal(generation, step < begun_step ? 1 : 2, `after step ${step}`)
   assert.equal(await replayedUpTo(folder, last), before)

@@ -85,9 +85,9 @@ describeWithServer("a server with a bus of its own", () => {
       const first = await startServer(folder, on(bus.url))
       const { token } = first.credentials.admin
       await stored(first, "one")
-      const said = await verb(folder, bus.url, "backup-state", "--to", to, ...sealed)
+      const result = await verb(folder, bus.url, "backup-state", "--to", to, ...sealed)
       await looked(first, bus.url)
-      const last = /position (\d+)/.exec(said)?.[1] ?? ""
+      const last = /position (\d+)/.exec(result)?.[1] ?? ""
       const before = await verb(folder, bus.url, "audit", "replay", "--last", last)
       await first.killAll()
 

@@ -18,11 +18,11 @@ import {
   cleanUp,
   end,
   newFolder,
+  outputOf,
   runVerb,
   type Server,
   startScript,
   startServer,
-  told,
   until,
 } from "../../world/server/server.ts"
 import {
@@ -60,24 +60,24 @@ const replayed = (folder: string, last: number) =>
 
 /** A webhook subscriber that counts the deliveries of each event. */
 const subscriber = async () => {
-  const told = new Map<string, number>()
+  const deliveries = new Map<string, number>()
   const server = createServer((request, response) => {
     const parts: Array<Buffer> = []
     request.on("data", (part: Buffer) => parts.push(part))
     request.on("end", () => {
       const { id } = JSON.parse(Buffer.concat(parts).toString())
-      told.set(id, (told.get(id) ?? 0) + 1)
+      deliveries.set(id, (deliveries.get(id) ?? 0) + 1)
       response.end()
     })
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const address = server.address()
   assert(address !== null && typeof address === "object")
-  return { told, url: `http://127.0.0.1:${address.port}/`, close: () => server.close() }
+  return { deliveries, url: `http://127.0.0.1:${address.port}/`, close: () => server.close() }
 }
 
 /** One carrier search and one prediction: facts that go through a spool. */
-const asked = async (server: Server) => {
+const sendRequest = async (server: Server) => {
   const raw = { width: leaf_side, height: leaf_side, channels: 3 } as const
   const leaf = await sharp(drawLeaf(0, 7, leaf_side), { raw })
     .jpeg()
@@ -119,7 +119,7 @@ const killedWhileRestored = async (folder: string, from: string) => {
     ])
     const { signal } = await child.ended
     if (/^steps \d+$/m.test(child.printed.stdout)) return
-    assert.equal(signal, "SIGKILL", told(child))
+    assert.equal(signal, "SIGKILL", outputOf(child))
     const { code, stderr } = await runVerb(folder, ["log", "show"], settings)
     assert.notEqual(code, 0)
     assert.match(stderr, /was not finished/)
@@ -172,7 +172,7 @@ describeWithRadosgw("a server that loses everything", () => {
       const { backup } = await tenant.made("/v1/backups", { share_id, target_id })
       const whole = await tenant.available(`/v1/backups/${backup?.id}`)
       await verb(folder, "ingest", "--demo")
-      await asked(first)
+      await sendRequest(first)
       const blobs = connect(first.url, credentials.blob.token)
       const bytes = Buffer.from("kept")
       expect((await putBlob(blobs, bytes, "raw")).status).toBe(200)
@@ -190,8 +190,8 @@ describeWithRadosgw("a server that loses everything", () => {
         step_ms_max,
         async () => (await tenant.job(running.job_id)).state === "transferring",
       )
-      const said = await verb(folder, "backup-state", "--to", to)
-      const last = Number(/position (\d+)/.exec(said)?.[1])
+      const result = await verb(folder, "backup-state", "--to", to)
+      const last = Number(/position (\d+)/.exec(result)?.[1])
       const full = await runVerb(folder, ["restore-state", "--from", to], settings)
       expect([full.code, full.stdout]).toEqual([1, ""])
       expect(full.stderr).toContain("is not empty")
@@ -205,7 +205,7 @@ describeWithRadosgw("a server that loses everything", () => {
         return position > last
       })
       const agents = agentsOf(first)
-      const events_before = [...hook.told.keys()]
+      const events_before = [...hook.deliveries.keys()]
       for (const client of [tenant, operator, blobs]) client.close()
       await first.killAll()
       for (const pid of agents) end(pid)
@@ -229,12 +229,12 @@ describeWithRadosgw("a server that loses everything", () => {
       reader.close()
       expect(await blobsStored(second)).toEqual([...new Set(await blobsStored(second))])
       // Events at positions of lost commits have new ids.
-      const later = [...hook.told.keys()].filter((id) => Number(id.split(".")[0]) > last)
+      const later = [...hook.deliveries.keys()].filter((id) => Number(id.split(".")[0]) > last)
       const anew = later.filter((id) => !events_before.includes(id))
       expect(anew.length).toBeGreaterThan(0)
       expect(anew.filter((id) => !/^\d+\.\d+\.[\da-f-]{36}$/.test(id))).toEqual([])
       // No delivered event is delivered again, except one that was in transit.
-      const doubled = events_before.filter((id) => (hook.told.get(id) ?? 0) > 1)
+      const doubled = events_before.filter((id) => (hook.deliveries.get(id) ?? 0) > 1)
       expect(doubled.length).toBeLessThanOrEqual(1)
       await second.stop()
       expect(await verb(folder, "audit", "verify")).toMatch(/^whole: /)
@@ -270,7 +270,7 @@ const goesOn = async (
 ) => {
   expect(server.credentials.tenant).toEqual(credentials.tenant)
   const tenant: Tenant = tenantOf(server)
-  expect(await tenant.asked("GET", `/v1/backups/${whole_id}`)).toMatchObject({
+  expect(await tenant.request("GET", `/v1/backups/${whole_id}`)).toMatchObject({
     status: "available",
   })
   // No process redoes external work that was in progress: the job is reported as lost, and its hold

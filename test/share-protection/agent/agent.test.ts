@@ -39,8 +39,8 @@ import {
 import { other_worker_id, worker_id } from "../../world/share-protection/job-samples.ts"
 import { jobId, target_id } from "../../world/share-protection/samples.ts"
 
-const refusal = <A>(asked: Effect.Effect<A, WorkerUnavailable>) =>
-  Effect.map(Effect.flip(asked), (failure) => {
+const refusal = <A>(effect: Effect.Effect<A, WorkerUnavailable>) =>
+  Effect.map(Effect.flip(effect), (failure) => {
     assert.instanceOf(failure, WorkerUnavailable)
     return failure.detail
   })
@@ -210,8 +210,8 @@ describe("an agent that stops", () => {
       assert.equal(state, "error")
       const category = "operator_action_required"
       const detail = "The worker was stopped."
-      const told = { code: "svc.worker_unavailable", category, detail } as const
-      assert.deepInclude(error, { ...told, wrote_nothing: false })
+      const result = { code: "svc.worker_unavailable", category, detail } as const
+      assert.deepInclude(error, { ...result, wrote_nothing: false })
       assert.equal((yield* backupNow).state, "error")
       yield* assertNothingLeft(world)
     }),

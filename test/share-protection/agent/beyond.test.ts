@@ -296,9 +296,9 @@ describe("a restore test", () => {
       yield* send(testBackup(jobId(11), place))
       yield* give(jobId(11))
       yield* came
-      const asked = { ...place, backup_id: other_backup_id, job_id: jobId(12), policy_id: null }
+      const body = { ...place, backup_id: other_backup_id, job_id: jobId(12), policy_id: null }
       const wish = { crash_consistent_wanted: null, tick: null, max_retries: 0 }
-      yield* send(requestBackup({ ...asked, ...wish }, 10))
+      yield* send(requestBackup({ ...body, ...wish }, 10))
       assert.equal((yield* ran(jobId(12))).state, "available")
       assert.equal((yield* jobNow(jobId(11))).state, "transferring")
     }),

@@ -176,11 +176,11 @@ describe("a cancelled job", () => {
       world.engine.next.set("backup", { hangs: true })
       yield* give(backup_job_id)
       yield* until(Effect.sync(() => world.engine.running === 1))
-      world.told.length = 0
+      world.reports.length = 0
       yield* cancel(backup_job_id)
       yield* settled(backup_job_id)
       assert.deepEqual(
-        world.told.filter(({ type }) => /Cancelled|Released$/.test(type)),
+        world.reports.filter(({ type }) => /Cancelled|Released$/.test(type)),
         [
           { type: "JobCancelled", engines: 1 },
           { type: "WorkerJobReleased", engines: 0 },

@@ -52,7 +52,7 @@ type Trouble = (world: World) => Effect.Effect<unknown, unknown, InWorld | Scope
 type Told = readonly [ErrorCode, "tenant" | "operator"]
 
 /** A failure, its step, its error, and whether it provably left no snapshot. */
-type Failing = readonly [what: string, trouble: Trouble, step: JobStep, told: Told, proven?: false]
+type Failing = readonly [what: string, trouble: Trouble, step: JobStep, Told, proven?: false]
 
 const instead =
   (call: string, failure: unknown): Trouble =>
@@ -326,7 +326,10 @@ describe("an enrollment fails", () => {
 })
 
 describe("a restore", () => {
-  const asked = Effect.fnUntraced(function* (request: { mode?: "in_place"; sub_path?: string }) {
+  const sendRequest = Effect.fnUntraced(function* (request: {
+    mode?: "in_place"
+    sub_path?: string
+  }) {
     yield* worker()
     yield* enrolledWith()
     yield* ran(backup_job_id)
@@ -342,7 +345,7 @@ describe("a restore", () => {
   ] as const) {
     inWorld(`fails when ${what}: ${code}`, (world) =>
       Effect.gen(function* () {
-        yield* asked({})
+        yield* sendRequest({})
         world.instead.set(call, Effect.fail(failure))
         const { state, error } = yield* ran(restore_job_id)
         assert.equal(state, "error")
@@ -356,7 +359,7 @@ describe("a restore", () => {
 
   inWorld("fails in place if the share is gone, and makes none", (world) =>
     Effect.gen(function* () {
-      yield* asked({ mode: "in_place" })
+      yield* sendRequest({ mode: "in_place" })
       yield* takeAwayShare(world)
       assert.equal((yield* ran(restore_job_id)).error?.code, "svc.not_found")
       assert.notInclude(world.calls, "shares.create")
@@ -365,7 +368,7 @@ describe("a restore", () => {
 
   inWorld("fails if the sub path is not in the backup", (world) =>
     Effect.gen(function* () {
-      yield* asked({ sub_path: "/nowhere" })
+      yield* sendRequest({ sub_path: "/nowhere" })
       const { error } = yield* ran(restore_job_id)
       const category = "tenant_action_required"
       assert.deepInclude(error, { code: "svc.not_found", category })
@@ -375,7 +378,7 @@ describe("a restore", () => {
 
   inWorld("restores a lost share as a new one", (world) =>
     Effect.gen(function* () {
-      yield* asked({})
+      yield* sendRequest({})
       yield* takeAwayShare(world)
       assert.equal((yield* ran(restore_job_id)).state, "available")
     }),

@@ -8,8 +8,8 @@ import { worker_id } from "../../world/share-protection/job-samples.ts"
 describe("an agent whose heartbeats fail", () => {
   const breaking = (live: LiveWorkers["Service"], broken_max: number) => {
     let beats = 0
-    const beat: typeof live.publish = (said) =>
-      Effect.suspend(() => (++beats > broken_max ? live.publish(said) : Effect.die("broken")))
+    const beat: typeof live.publish = (message) =>
+      Effect.suspend(() => (++beats > broken_max ? live.publish(message) : Effect.die("broken")))
     return Effect.provideService(worker(), LiveWorkers, { ...live, publish: beat })
   }
 

@@ -35,8 +35,8 @@ describe("heartbeats", () => {
           Effect.forever(
             Effect.andThen(
               Effect.sync(() => {
-                const said = progressOf(backup_job_id)
-                if (said && said.progress !== seen.at(-1)) seen.push(said.progress)
+                const values = progressOf(backup_job_id)
+                if (values && values.progress !== seen.at(-1)) seen.push(values.progress)
               }),
               Effect.sleep(1),
             ),
@@ -102,15 +102,15 @@ describe("the secrets of a job", () => {
       yield* ran(maintenance)
       assert.match(world.logged.join("\n"), /The engine said: <redacted>/)
       const commits = yield* Stream.runCollect((yield* Log).read(""))
-      const said = [
+      const replyOf = [
         ...commits.map((commit) => JSON.stringify(commit)),
         ...world.logged,
-        inspect(world.told, { depth: 10 }),
+        inspect(world.reports, { depth: 10 }),
       ].join("\n")
       for (const secret of [...given(), ...world.tenants.tokens.keys()]) {
-        assert.isFalse(said.includes(secret), "a secret was revealed")
+        assert.isFalse(replyOf.includes(secret), "a secret was revealed")
       }
-      assert.isTrue(said.includes(agentOptions.registration.hostname), "the rest is complete")
+      assert.isTrue(replyOf.includes(agentOptions.registration.hostname), "the rest is complete")
     }),
   )
 })

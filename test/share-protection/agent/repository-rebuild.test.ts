@@ -134,12 +134,12 @@ describe("a rebuild from the repositories", () => {
   inWorld("queues no job for a project that does not own the bucket", (world) =>
     Effect.gen(function* () {
       yield* backedUp
-      const asked = {
+      const body = {
         ...{ backup_id: other_backup_id, job_id: jobId(9), project_id: other_project_id, share_id },
         ...{ target_id, policy_id: null, crash_consistent_wanted: null, tick: null },
         max_retries: 0,
       }
-      yield* send(requestBackup(asked, 10))
+      yield* send(requestBackup(body, 10))
       yield* send(
         rejectJob(yield* factsOf(jobId(9)), {
           ...{ code: "svc.engine_error", detail: "It was killed.", wrote_nothing: false },
@@ -225,7 +225,7 @@ describe("a rebuild from the repositories", () => {
   inWorld("forgets the snapshot of a failed backup, but not that of a running one", (world) =>
     Effect.gen(function* () {
       yield* backedUp
-      const asked = {
+      const body = {
         backup_id: other_backup_id,
         job_id: jobId(9),
         project_id,
@@ -236,7 +236,7 @@ describe("a rebuild from the repositories", () => {
         tick: null,
         max_retries: 0,
       }
-      yield* send(requestBackup(asked, 10))
+      yield* send(requestBackup(body, 10))
       yield* put(world, "a".repeat(64), tags(other_backup_id))
       assert.deepEqual(yield* run, [])
       yield* send(

@@ -28,7 +28,7 @@ const away = new BackendUnavailable({ detail: "It does not answer." })
 const broken = new EngineFailed({ detail: "The engine exited with 1.", wrote_nothing: false })
 
 /** Requests a restore into a new share. */
-const asked = Effect.gen(function* () {
+const body = Effect.gen(function* () {
   yield* worker()
   yield* enrolledWith()
   yield* ran(backup_job_id)
@@ -38,7 +38,7 @@ const asked = Effect.gen(function* () {
 describe("a restore into a new share", () => {
   inWorld("reports its unfinished share on failure, and continues with it on a retry", (world) =>
     Effect.gen(function* () {
-      yield* asked
+      yield* body
       const before = readdirSync(`${world.root}/${project_id}`)
       world.instead.set("engine.restore", Effect.fail(broken))
       const { error } = yield* ran(restore_job_id)
@@ -65,7 +65,7 @@ describe("a restore into a new share", () => {
 
   inWorld("makes no new share if the bucket is unavailable", (world) =>
     Effect.gen(function* () {
-      yield* asked
+      yield* body
       world.instead.set("buckets.reach", Effect.fail(away))
       assert.equal((yield* ran(restore_job_id)).state, "error")
       assert.notInclude(world.calls, "shares.create")

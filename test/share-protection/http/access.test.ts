@@ -112,13 +112,13 @@ describe.each(["A", "B"] as const)("Shape %s", (shape) => {
     const rules = defaultRules(shape)
     const open = endpoints.filter(({ access }) => access === "public").map(nameOf)
     assert.deepEqual(open, ["GET /v1/service_info"])
-    const asked = closed.map(({ access }) =>
+    const names = closed.map(({ access }) =>
       typeof access === "object" && "rule" in access ? access.rule : "none",
     )
-    for (const name of asked) assert.property(rules, name)
-    assert.equal(new Set(asked).size, asked.length)
+    for (const name of names) assert.property(rules, name)
+    assert.equal(new Set(names).size, names.length)
     const unused = Object.keys(rules).filter(
-      (name) => name.split(":").length > 2 && !asked.includes(name),
+      (name) => name.split(":").length > 2 && !names.includes(name),
     )
     const in_a = (name: string) => shape === "B" || !name.includes("target_templates")
     assert.deepEqual(unused.filter(in_a), [])
@@ -216,13 +216,13 @@ describe("another project's resource", () => {
         restores: restore.id,
         jobs: job_id,
       }
-      const shown = Effect.forEach(Object.entries(ids), ([noun, id]) =>
+      const found = Effect.forEach(Object.entries(ids), ([noun, id]) =>
         Effect.map(ask("GET", `/v1/${noun}/${id}`), ({ text }) => text),
       )
-      const before = yield* shown
+      const before = yield* found
       const tokens = ["tenant_b", "admin", "owner", "other_owner"]
       assert.equal(yield* walkForeign(ask, "A", ids, tokens), 15)
-      assert.deepEqual(yield* shown, before)
+      assert.deepEqual(yield* found, before)
     }),
   )
   served(
@@ -232,8 +232,8 @@ describe("another project's resource", () => {
         const { id } = yield* made(ask, "/v1/target-templates", template, "owner")
         const target = yield* made(ask, "/v1/targets", bucketOf(String(id)), "owner")
         const policy = Struct.omit(policyOf(""), ["target_id"])
-        const asked = { ...policy, target_template_id: id }
-        const { id: policy_id } = yield* made(ask, "/v1/policies", asked)
+        const body = { ...policy, target_template_id: id }
+        const { id: policy_id } = yield* made(ask, "/v1/policies", body)
         const backup = yield* made(ask, "/v1/backups", { share_id: share_a, policy_id })
         const ids = {
           "target-templates": String(id),

@@ -49,8 +49,8 @@ describe("POST /v1/backups", () => {
   served("202: a backup and its job", (ask) =>
     Effect.gen(function* () {
       const target_id = yield* available(ask)
-      const asked = { share_id: share_a, target_id }
-      const { status, headers, body } = yield* ask("POST", "/v1/backups", asked)
+      const fields = { share_id: share_a, target_id }
+      const { status, headers, body } = yield* ask("POST", "/v1/backups", fields)
       assert.equal(status, 202)
       const { backup, job } = body
       assert.include(backup, {
@@ -91,8 +91,8 @@ describe("POST /v1/backups", () => {
   served("202: of a policy, to its target, with its retries", (ask) =>
     Effect.gen(function* () {
       const target_id = yield* available(ask)
-      const asked = { ...policyOf(target_id), enabled: false, max_retries: 2 }
-      const { id: policy_id } = yield* made(ask, "/v1/policies", asked)
+      const policy = { ...policyOf(target_id), enabled: false, max_retries: 2 }
+      const { id: policy_id } = yield* made(ask, "/v1/policies", policy)
       const one = { share_id: share_a, policy_id, crash_consistent: true }
       const { backup, job } = yield* made(ask, "/v1/backups", one)
       assert.include(backup, { policy_id, target_id })
@@ -158,19 +158,19 @@ describe("POST /v1/backups", () => {
     (ask) =>
       Effect.gen(function* () {
         const { target_id, backup_id } = yield* backedUp(ask)
-        const asked = { share_id: share_a, target_id }
-        isRefused(yield* ask("POST", "/v1/backups", asked), 403, "svc.quota_exceeded")
+        const body = { share_id: share_a, target_id }
+        isRefused(yield* ask("POST", "/v1/backups", body), 403, "svc.quota_exceeded")
         yield* expire(target_id, backup_id)
-        assert.equal((yield* ask("POST", "/v1/backups", asked)).status, 202)
+        assert.equal((yield* ask("POST", "/v1/backups", body)).status, 202)
       }),
     { settings: { quota: { backups: 1 } } },
   )
   served("409: a backup of the share is in progress", (ask) =>
     Effect.gen(function* () {
       const target_id = yield* available(ask)
-      const asked = { share_id: share_a, target_id }
-      const { backup } = yield* made(ask, "/v1/backups", asked)
-      isRefused(yield* ask("POST", "/v1/backups", asked), 409, "svc.conflict", backup.id)
+      const body = { share_id: share_a, target_id }
+      const { backup } = yield* made(ask, "/v1/backups", body)
+      isRefused(yield* ask("POST", "/v1/backups", body), 409, "svc.conflict", backup.id)
       assert.deepEqual(yield* idsOf(ask), [backup.id])
     }),
   )
@@ -190,10 +190,10 @@ describe("GET /v1/backups", () => {
   served("200: newest first, expired ones only on request", (ask) =>
     Effect.gen(function* () {
       const { target_id, backup_id: first } = yield* backedUp(ask)
-      const asked = { share_id: share_a, target_id }
-      const second = yield* made(ask, "/v1/backups", asked)
+      const body = { share_id: share_a, target_id }
+      const second = yield* made(ask, "/v1/backups", body)
       yield* run(second.job.id, 3)
-      const third = (yield* made(ask, "/v1/backups", asked)).backup.id
+      const third = (yield* made(ask, "/v1/backups", body)).backup.id
       const two = second.backup.id
       assert.deepEqual(yield* idsOf(ask), [third, two, first])
       yield* expire(target_id, first)
@@ -383,8 +383,8 @@ describe("backups in Shape B", () => {
           [{ ...body, policy_id: unknown_id }, "body.policy_id"],
           [{ ...body, share_id: share_a2 }, "body.policy_id"],
         ]
-        for (const [asked, detail] of wrong) {
-          const answer = yield* ask("POST", "/v1/backups", asked)
+        for (const [body, detail] of wrong) {
+          const answer = yield* ask("POST", "/v1/backups", body)
           isRefused(answer, 400, "svc.validation_error", detail)
         }
       }),

@@ -46,8 +46,8 @@ const expire = (target_id: string, backup_id: string) => {
 const backedUpInBucket = Effect.fnUntraced(function* (ask: Client) {
   const { id } = yield* made(ask, "/v1/target-templates", template, "owner")
   const target = yield* made(ask, "/v1/targets", bucketOf(String(id)), "owner")
-  const asked = { ...Struct.omit(policyOf(""), ["target_id"]), target_template_id: id }
-  const { id: policy_id } = yield* made(ask, "/v1/policies", asked)
+  const policy = { ...Struct.omit(policyOf(""), ["target_id"]), target_template_id: id }
+  const { id: policy_id } = yield* made(ask, "/v1/policies", policy)
   yield* register()
   yield* run(target.job_id, 1)
   const backup = yield* made(ask, "/v1/backups", { share_id: share_a, policy_id })
@@ -69,9 +69,14 @@ describe("POST /v1/restores with dry_run", () => {
   served("202: a job makes the plan, which the restore shows; force is not required", (ask) =>
     Effect.gen(function* () {
       const { backup_id } = yield* backedUp(ask)
-      const asked = { backup_id, mode: "in_place", dry_run: true }
-      const { restore, job } = yield* made(ask, "/v1/restores", asked)
-      assert.deepInclude(restore as object, { ...asked, force: false, plan_hash: null, plan: null })
+      const fields = { backup_id, mode: "in_place", dry_run: true }
+      const { restore, job } = yield* made(ask, "/v1/restores", fields)
+      assert.deepInclude(restore as object, {
+        ...fields,
+        force: false,
+        plan_hash: null,
+        plan: null,
+      })
       yield* planned(job.id, 3)
       const { body } = yield* ask("GET", `/v1/restores/${restore.id}`)
       assert.deepInclude(body, { status: "available", plan, files: 0, new_share_id: null })
@@ -80,9 +85,9 @@ describe("POST /v1/restores with dry_run", () => {
   served("202: with force and the hash of a plan", (ask) =>
     Effect.gen(function* () {
       const { backup_id } = yield* backedUp(ask)
-      const asked = { backup_id, mode: "in_place", force: true, plan_hash: plan.hash }
-      const { restore } = yield* made(ask, "/v1/restores", asked)
-      assert.deepInclude(restore as object, { ...asked, dry_run: false })
+      const body = { backup_id, mode: "in_place", force: true, plan_hash: plan.hash }
+      const { restore } = yield* made(ask, "/v1/restores", body)
+      assert.deepInclude(restore as object, { ...body, dry_run: false })
     }),
   )
   const in_place = { backup_id: unknown_id, mode: "in_place" }
@@ -299,9 +304,9 @@ describe("POST /v1/policies/{id}/retention-preview", () => {
   served("404: another project's policy, or none", (ask) =>
     Effect.gen(function* () {
       const { policy_id } = yield* backedUp(ask, { policy: true })
-      const asked = { retention: { keep_last: 1 } }
-      isRefused(yield* preview(ask, policy_id, asked, "tenant_b"), 404, "svc.not_found")
-      isRefused(yield* preview(ask, unknown_id, asked), 404, "svc.not_found")
+      const body = { retention: { keep_last: 1 } }
+      isRefused(yield* preview(ask, policy_id, body, "tenant_b"), 404, "svc.not_found")
+      isRefused(yield* preview(ask, unknown_id, body), 404, "svc.not_found")
     }),
   )
   served(

@@ -57,8 +57,8 @@ describe("the rejections", () => {
     const wanted = documented.map(
       ([code, status, who]) => `${code} ${status} ${who}_action_required`,
     )
-    const had = rows.map(({ code, status, category }) => `${code} ${status} ${category}`)
-    assert.deepEqual(had.toSorted(), wanted.toSorted())
+    const previous = rows.map(({ code, status, category }) => `${code} ${status} ${category}`)
+    assert.deepEqual(previous.toSorted(), wanted.toSorted())
   })
 
   it("have the titles that the front door words the same codes by", () => {

@@ -68,8 +68,8 @@ describe("GET /v1/jobs/{id}", () => {
       }
       const jobs = [{ job_id: JobId.make(job_id), progress: 42, bytes_done: 420, bytes_total: 0 }]
       yield* (yield* LiveWorkers).publish({ worker_id, jobs })
-      const told = (yield* ask("GET", path)).body
-      assert.deepInclude(told, { progress: 42, bytes_done: 420, bytes_total: null })
+      const result = (yield* ask("GET", path)).body
+      assert.deepInclude(result, { progress: 42, bytes_done: 420, bytes_total: null })
       const known = jobs.map((job) => ({ ...job, bytes_total: 1000 }))
       yield* (yield* LiveWorkers).publish({ worker_id, jobs: known })
       assert.include((yield* ask("GET", path)).body, { bytes_total: 1000 })
@@ -126,8 +126,8 @@ describe("POST /v1/jobs/{id}/cancel", () => {
         error_category: "tenant_action_required",
         error: { code: "svc.conflict", detail: "cancelled" },
       })
-      const shown = (yield* ask("GET", `/v1/backups/${backup_id}`)).body
-      assert.include(shown, { status: "error", reason: "cancelled" })
+      const found = (yield* ask("GET", `/v1/backups/${backup_id}`)).body
+      assert.include(found, { status: "error", reason: "cancelled" })
     }),
   )
   served("202: while a worker runs it, and an enrollment too", (ask) =>
@@ -137,8 +137,8 @@ describe("POST /v1/jobs/{id}/cancel", () => {
       assert.equal((yield* ask("POST", `/v1/jobs/${job_id}/cancel`)).body.state, "error")
       const { target, job } = yield* made(ask, "/v1/targets", bucket)
       assert.equal((yield* ask("POST", `/v1/jobs/${job.id}/cancel`)).status, 202)
-      const shown = (yield* ask("GET", `/v1/targets/${target.id}`)).body
-      assert.include(shown, { status: "error", reason: "cancelled" })
+      const found = (yield* ask("GET", `/v1/targets/${target.id}`)).body
+      assert.include(found, { status: "error", reason: "cancelled" })
     }),
   )
   served("409: already ended", (ask) =>

@@ -268,12 +268,12 @@ describe("/v1/admin/domains/{domain_id}", () => {
   const patch = (ask: Client, body: object, at = path) => ask("PATCH", at, body, admin)
   served("202: the requested settings, which wait for the next tick", (ask) =>
     Effect.gen(function* () {
-      const asked = { min_workers: 2, max_workers: 5, quotas: { targets: 3 } }
-      const { status, body } = yield* patch(ask, asked)
+      const fields = { min_workers: 2, max_workers: 5, quotas: { targets: 3 } }
+      const { status, body } = yield* patch(ask, fields)
       assert.equal(status, 202)
       assert.deepEqual(body, {
         id: domain_id,
-        ...asked,
+        ...fields,
         worker_boot_image: null,
         pending: true,
         applied_at: null,
@@ -283,7 +283,7 @@ describe("/v1/admin/domains/{domain_id}", () => {
       assert.deepEqual((yield* get(ask, path)).body, body)
       yield* tell(address(Domain, domain_id, ApplyDomain.make({})))
       const applied = (yield* get(ask, path)).body
-      assert.deepInclude(applied, { ...asked, pending: false })
+      assert.deepInclude(applied, { ...fields, pending: false })
       assert.isString(applied.applied_at)
       const back = yield* patch(ask, { min_workers: null, worker_boot_image: "worker-2" })
       assert.deepInclude(back.body, {

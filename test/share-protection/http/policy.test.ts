@@ -31,12 +31,12 @@ const targetOf = (ask: Client) =>
 describe("POST /v1/policies", () => {
   served("201: the policy alone, with its defaults", (ask) =>
     Effect.gen(function* () {
-      const asked = policyOf(yield* targetOf(ask))
-      const { status, headers, body } = yield* ask("POST", "/v1/policies", asked)
+      const policy = policyOf(yield* targetOf(ask))
+      const { status, headers, body } = yield* ask("POST", "/v1/policies", policy)
       assert.equal(status, 201)
       assert.deepEqual(body, {
         id: body.id,
-        ...asked,
+        ...policy,
         project_id: project_a,
         timezone: "UTC",
         enabled: true,
@@ -53,7 +53,7 @@ describe("POST /v1/policies", () => {
   )
   served("201: with all its fields", (ask) =>
     Effect.gen(function* () {
-      const asked = {
+      const policy = {
         ...policyOf(yield* targetOf(ask)),
         timezone: "Europe/Berlin",
         enabled: false,
@@ -62,7 +62,7 @@ describe("POST /v1/policies", () => {
         exclude_patterns: ["*.tmp", "cache/"],
         retention: { keep_last: 1, keep_daily: 7, keep_weekly: 4, keep_monthly: 12 },
       }
-      assert.deepInclude((yield* made(ask, "/v1/policies", asked)) as object, asked)
+      assert.deepInclude((yield* made(ask, "/v1/policies", policy)) as object, policy)
     }),
   )
 
@@ -92,35 +92,35 @@ describe("POST /v1/policies", () => {
     ["with patterns that are no list", { ...body, exclude_patterns: "*" }, "exclude_patterns"],
     ["with a pattern that nothing reads", { ...body, include_patterns: ["a", "[b"] }, "patterns.1"],
   ]
-  for (const [how, asked, detail] of wrong) {
+  for (const [how, body, detail] of wrong) {
     served(`400: a body ${how}`, (ask) =>
       Effect.gen(function* () {
-        isRefused(yield* ask("POST", "/v1/policies", asked), 400, "svc.validation_error", detail)
+        isRefused(yield* ask("POST", "/v1/policies", body), 400, "svc.validation_error", detail)
       }),
     )
   }
   served("400: an invalid schedule, an unknown time zone", (ask) =>
     Effect.gen(function* () {
-      const asked = policyOf(yield* targetOf(ask))
+      const policy = policyOf(yield* targetOf(ask))
       for (const schedule of ["nonsense", "61 * * * *", "* * * * * *", "0 0 30 2 *", "@reboot"]) {
-        const answer = yield* ask("POST", "/v1/policies", { ...asked, schedule })
+        const answer = yield* ask("POST", "/v1/policies", { ...policy, schedule })
         isRefused(answer, 400, "svc.validation_error", "body.schedule")
       }
-      const zoned = yield* ask("POST", "/v1/policies", { ...asked, timezone: "Mars/Olympus" })
+      const zoned = yield* ask("POST", "/v1/policies", { ...policy, timezone: "Mars/Olympus" })
       isRefused(zoned, 400, "svc.validation_error", "body.timezone: The time zone")
       assert.deepEqual((yield* ask("GET", "/v1/policies")).body.policies, [])
     }),
   )
   served("400: a missing share or target, or another project's", (ask) =>
     Effect.gen(function* () {
-      const asked = policyOf(yield* targetOf(ask))
+      const policy = policyOf(yield* targetOf(ask))
       for (const id of [share_b, uuid(99)]) {
-        const answer = yield* ask("POST", "/v1/policies", { ...asked, share_id: id })
+        const answer = yield* ask("POST", "/v1/policies", { ...policy, share_id: id })
         isRefused(answer, 400, "svc.validation_error", "body.share_id")
       }
       const theirs = yield* made(ask, "/v1/targets", { ...bucket, trust_id: trust_b }, "tenant_b")
       for (const id of [theirs.target.id, unknown_id]) {
-        const answer = yield* ask("POST", "/v1/policies", { ...asked, target_id: id })
+        const answer = yield* ask("POST", "/v1/policies", { ...policy, target_id: id })
         isRefused(answer, 400, "svc.validation_error", "body.target_id")
       }
     }),
@@ -140,18 +140,18 @@ describe("POST /v1/policies", () => {
   )
   served("409: the share has a policy already", (ask) =>
     Effect.gen(function* () {
-      const asked = policyOf(yield* targetOf(ask))
-      const { id } = yield* made(ask, "/v1/policies", asked)
-      const again = yield* ask("POST", "/v1/policies", { ...asked, name: "Another" })
+      const policy = policyOf(yield* targetOf(ask))
+      const { id } = yield* made(ask, "/v1/policies", policy)
+      const again = yield* ask("POST", "/v1/policies", { ...policy, name: "Another" })
       isRefused(again, 409, "svc.conflict", String(id))
       assert.equal((yield* ask("GET", "/v1/policies")).body.policies.length, 1)
     }),
   )
   served("503: the share service is unavailable", (ask) =>
     Effect.gen(function* () {
-      const asked = policyOf(yield* targetOf(ask))
+      const policy = policyOf(yield* targetOf(ask))
       ;(yield* World).down.add("shares")
-      isRefused(yield* ask("POST", "/v1/policies", asked), 503, "svc.backend_unavailable")
+      isRefused(yield* ask("POST", "/v1/policies", policy), 503, "svc.backend_unavailable")
     }),
   )
 })
@@ -310,10 +310,10 @@ describe("policies in Shape B", () => {
     "name a template of the project's domain",
     (ask) =>
       Effect.gen(function* () {
-        const asked = yield* templated(ask)
-        const { status, body } = yield* ask("POST", "/v1/policies", asked)
+        const policy = yield* templated(ask)
+        const { status, body } = yield* ask("POST", "/v1/policies", policy)
         assert.equal(status, 201)
-        assert.deepInclude(body, asked)
+        assert.deepInclude(body, policy)
         assert.notProperty(body, "target_id")
         const { body: all } = yield* ask("GET", "/v1/policies")
         assert.deepEqual(all.items, [body])
@@ -333,8 +333,8 @@ describe("policies in Shape B", () => {
         const none = yield* ask("POST", "/v1/policies", bare)
         isRefused(none, 400, "svc.validation_error", "body.retention")
         const given = yield* templated(ask, { default_retention: { keep_weekly: 5 } })
-        const asked = Struct.omit(given, ["retention"])
-        const { retention } = yield* made(ask, "/v1/policies", asked)
+        const request = Struct.omit(given, ["retention"])
+        const { retention } = yield* made(ask, "/v1/policies", request)
         assert.deepEqual(retention, { keep_weekly: 5 })
       }),
     { shape: "B" },

@@ -56,9 +56,9 @@ describe("POST /v1/restores", () => {
   served("202: in place with force, of a subtree; reports the new share", (ask) =>
     Effect.gen(function* () {
       const { backup_id } = yield* backedUp(ask)
-      const asked = { backup_id, mode: "in_place", force: true, sub_path: "/docs/a b" }
-      const { restore } = yield* made(ask, "/v1/restores", asked)
-      assert.deepInclude(restore as object, asked)
+      const fields = { backup_id, mode: "in_place", force: true, sub_path: "/docs/a b" }
+      const { restore } = yield* made(ask, "/v1/restores", fields)
+      assert.deepInclude(restore as object, fields)
       const { job, restore: other } = yield* made(ask, "/v1/restores", { backup_id })
       yield* run(job.id, 3)
       const { body } = yield* ask("GET", `/v1/restores/${other.id}`)
@@ -85,8 +85,8 @@ describe("POST /v1/restores", () => {
   for (const force of [undefined, false]) {
     served(`409: in place with force ${force}, for any backup`, (ask) =>
       Effect.gen(function* () {
-        const asked = { backup_id: unknown_id, mode: "in_place", ...(force === false && { force }) }
-        isRefused(yield* ask("POST", "/v1/restores", asked), 409, "svc.force_required")
+        const body = { backup_id: unknown_id, mode: "in_place", ...(force === false && { force }) }
+        isRefused(yield* ask("POST", "/v1/restores", body), 409, "svc.force_required")
       }),
     )
   }

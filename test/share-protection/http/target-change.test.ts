@@ -179,9 +179,9 @@ describe("GET /v1/targets/{id}/preflight", () => {
       const { status, body } = yield* ask("GET", `/v1/targets/${target.id}/preflight`)
       assert.equal(status, 200)
       assert.deepEqual(body, { target_id: target.id, status: "available", detail: null })
-      const shown = (yield* ask("GET", `/v1/targets/${target.id}`)).body
-      assert.isString(shown.preflight_at)
-      assert.deepEqual(shown.capabilities, capabilities)
+      const found = (yield* ask("GET", `/v1/targets/${target.id}`)).body
+      assert.isString(found.preflight_at)
+      assert.deepEqual(found.capabilities, capabilities)
     }),
   )
   for (const check of ["reachability", "read_write", "addressing_style", "object_lock"] as const) {

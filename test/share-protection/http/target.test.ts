@@ -60,8 +60,8 @@ describe("POST /v1/targets", () => {
       })
       assert.equal(headers.get("location"), `/v1/jobs/${job.id}`)
       assert.match(headers.get("x-almanac-position") ?? "", /^\d+$/)
-      const shown = yield* ask("GET", `/v1/targets/${target.id}`)
-      assert.deepEqual(shown.body, target)
+      const found = yield* ask("GET", `/v1/targets/${target.id}`)
+      assert.deepEqual(found.body, target)
       assert.deepEqual((yield* ask("GET", `/v1/jobs/${job.id}`)).body, job)
     }),
   )

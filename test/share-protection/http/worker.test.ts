@@ -96,8 +96,8 @@ describe("POST /v1/admin/workers/{id}/drain and /retire", () => {
       const retired = yield* post(ask, `${path}/retire`)
       assert.deepEqual([retired.status, retired.body.state], [202, "retiring"])
       yield* tell(address(Worker, worker_id, ConfirmRetirement.make({})))
-      const [shown] = (yield* get(ask, "/v1/admin/workers")).body.workers
-      assert.equal(shown.state, "retired")
+      const [found] = (yield* get(ask, "/v1/admin/workers")).body.workers
+      assert.equal(found.state, "retired")
     }),
   )
   served("409: drain twice, retire without a drain, idle or not", (ask) =>
@@ -166,10 +166,10 @@ describe("/v1/admin/rollouts", () => {
     ["an unknown field", { ...body, speed: 2 }, "body.speed"],
     ["a misspelt domain", { ...body, domain_ids: ["default", "rset"] }, "target of rset"],
   ]
-  for (const [what, asked, detail] of wrong) {
+  for (const [what, body, detail] of wrong) {
     served(`400: ${what}`, (ask) =>
       Effect.gen(function* () {
-        const answer = yield* post(ask, "/v1/admin/rollouts", asked)
+        const answer = yield* post(ask, "/v1/admin/rollouts", body)
         isRefused(answer, 400, "svc.validation_error", detail)
         assert.deepEqual((yield* get(ask, "/v1/admin/rollouts")).body.rollouts, [])
       }),

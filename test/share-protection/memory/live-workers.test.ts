@@ -17,8 +17,8 @@ describe("the table of heartbeats", () => {
       const { record, find, progressOf } = makeLiveWorkers(3)
       const beat = (n: number) => {
         const job_id = JobId.make(uuid(n))
-        const said = { job_id, progress: n, bytes_done: 0, bytes_total: 0 }
-        return record({ worker_id: WorkerId.make(`worker-${n}`), jobs: [said] })
+        const values = { job_id, progress: n, bytes_done: 0, bytes_total: 0 }
+        return record({ worker_id: WorkerId.make(`worker-${n}`), jobs: [values] })
       }
       for (const n of [1, 2, 3, 1, 4]) yield* beat(n)
       const known = [1, 2, 3, 4].filter((n) => find(`worker-${n}`) !== undefined)

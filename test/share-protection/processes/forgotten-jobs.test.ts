@@ -30,8 +30,8 @@ import { jobId } from "../../world/share-protection/samples.ts"
 const options = { ...dispatch_options, worker_boot_max_failures: 2 }
 
 const beat = Effect.fnUntraced(function* (...jobs: ReadonlyArray<JobId>) {
-  const said = jobs.map((job_id) => ({ job_id, progress: 1, bytes_done: 0, bytes_total: 0 }))
-  yield* (yield* LiveWorkers).publish({ worker_id, jobs: said })
+  const progress = jobs.map((job_id) => ({ job_id, progress: 1, bytes_done: 0, bytes_total: 0 }))
+  yield* (yield* LiveWorkers).publish({ worker_id, jobs: progress })
 })
 
 /** A number of heartbeats, one every 20 s. */

@@ -47,9 +47,9 @@ describe("each listing", () => {
         )
         for (const filter of choices(filters)) {
           const wanted = all.filter((row) => is(row, filter))
-          const shown = yield* list(db, filter, whole)
+          const found = yield* list(db, filter, whole)
           const what = `${name} ${JSON.stringify(filter)}`
-          assert.deepEqual(shown, { rows: wanted, next_marker: null }, what)
+          assert.deepEqual(found, { rows: wanted, next_marker: null }, what)
           assert.deepEqual(yield* paged((page) => list(db, filter, page), 4), wanted, what)
         }
       }

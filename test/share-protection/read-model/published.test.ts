@@ -31,7 +31,7 @@ type Kind = keyof typeof happenings
 type Type = keyof typeof types
 
 /** The published type of each event; other events are not published. */
-const told: Readonly<Record<string, Type>> = {
+const published_types: Readonly<Record<string, Type>> = {
   TargetCreated: "target_created",
   TargetUpdated: "target_updated",
   TargetEnrolled: "target_enrolled",
@@ -117,7 +117,7 @@ const strict = { onExcessProperty: "error" } as const
 describe("what share protection publishes", () => {
   it("is one event of the listed type per event of the log, in order", () => {
     for (const { kind, history } of all) {
-      const wanted = history.flatMap(({ type }) => told[type] ?? [])
+      const wanted = history.flatMap(({ type }) => published_types[type] ?? [])
       for (const together of [false, true]) {
         const found = tell(kind, history, together)
         assert.deepEqual(

@@ -194,8 +194,8 @@ const restore: Pair = {
     if (isGone(state)) return undefined
     const end = last(history, (type) => type === "RestoreCompleted")?.event
     // The chart reached this state through this event.
-    const told = end as Extract<RestoreEvent, { type: "RestoreCompleted" }>
-    const made = state.value === "available" ? Struct.pick(told, ["files", "bytes", "plan"]) : {}
+    const result = end as Extract<RestoreEvent, { type: "RestoreCompleted" }>
+    const made = state.value === "available" ? Struct.pick(result, ["files", "bytes", "plan"]) : {}
     const at = times(history, ["RestoreRequested"], [])
     const context = state.context as RestoreContext
     return {
@@ -346,9 +346,9 @@ const walk = (name: keyof typeof happenings) =>
       n++
       // The row's id is unique, so each history needs a different policy.
       const text = JSON.stringify(history)
-      const told: History = JSON.parse(own ? text.replaceAll(own, policyId(n)) : text)
+      const result: History = JSON.parse(own ? text.replaceAll(own, policyId(n)) : text)
       yield* model.tellAll(
-        told.map((event, i) => recorded(++position, `${name}.${id(n)}`, second(i), [event])),
+        result.map((event, i) => recorded(++position, `${name}.${id(n)}`, second(i), [event])),
       )
       const found = yield* find(model.db, n)
       const types = history.map(({ type }) => type).join(", ")

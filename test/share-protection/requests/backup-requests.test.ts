@@ -12,7 +12,6 @@ import {
 import { TargetId } from "#schemas/share-protection/id.ts"
 import { SkipTick } from "#schemas/share-protection/policy.ts"
 import {
-  asked,
   backups,
   conflict,
   create,
@@ -27,6 +26,7 @@ import {
   not_found,
   policies,
   request,
+  requestedBackup,
   scene,
   taken,
   targets,
@@ -53,7 +53,7 @@ import {
 const next_job_id = jobId(3)
 const elsewhere = TargetId.make(uuid(99))
 const define = definePolicy(share_id, policy, limit)
-const of_policy = { ...asked, policy_id }
+const of_policy = { ...requestedBackup, policy_id }
 
 describe("requesting a backup", () => {
   const whole = [
@@ -61,7 +61,7 @@ describe("requesting a backup", () => {
     `${targets} TargetBackupRegistered`,
     `${ledger} Reserved`,
     `${backups} BackupRequested`,
-    `${jobs(asked.job_id)} JobQueued`,
+    `${jobs(requestedBackup.job_id)} JobQueued`,
   ]
   scene("starts it on its share, and queues a job", [create], request, whole)
   scene("of a policy does the same", [create, define], requestBackup(of_policy, limit), whole)
@@ -81,7 +81,7 @@ describe("requesting a backup", () => {
   scene(
     "during another is refused by the share",
     [create, request],
-    requestBackup({ ...asked, backup_id: other_backup_id, job_id: next_job_id }, limit),
+    requestBackup({ ...requestedBackup, backup_id: other_backup_id, job_id: next_job_id }, limit),
     conflict,
   )
   scene(
@@ -92,14 +92,14 @@ describe("requesting a backup", () => {
   )
   scene("is refused by a missing target", [], request, not_found)
   scene("is refused by the target's upgrade", [create, enroll, upgrade], request, locked)
-  scene("is refused by the ledger", [create], requestBackup(asked, 0), full)
+  scene("is refused by the ledger", [create], requestBackup(requestedBackup, 0), full)
   scene(
     "again is refused by the backup",
     made(),
-    requestBackup({ ...asked, job_id: next_job_id }, limit),
+    requestBackup({ ...requestedBackup, job_id: next_job_id }, limit),
     conflict,
   )
-  scene("is refused by the job", [create, taken(asked.job_id)], request, conflict)
+  scene("is refused by the job", [create, taken(requestedBackup.job_id)], request, conflict)
 })
 
 const { engine_snapshot_id } = snapshot

@@ -25,13 +25,13 @@ import {
   targetNow,
 } from "../../world/share-protection/deployment.ts"
 import {
-  asked,
   bucket,
   create,
   createTemplate,
   limit,
   made,
   request,
+  requestedBackup,
 } from "../../world/share-protection/request-scenes.ts"
 import {
   at,
@@ -121,7 +121,7 @@ describe("concurrent requests", () => {
       yield* send(create)
       const came = yield* race(
         request,
-        requestBackup({ ...asked, backup_id: other_backup_id, job_id: jobId(3) }, limit),
+        requestBackup({ ...requestedBackup, backup_id: other_backup_id, job_id: jobId(3) }, limit),
       )
       assert.deepEqual(came.toSorted(), ["done", "svc.conflict"])
       assert.equal((yield* ledgerNow).backups, 1)
@@ -200,7 +200,7 @@ describe("the log after requests", () => {
     Effect.gen(function* () {
       yield* send(create)
       yield* send(definePolicy(share_id, policy, limit))
-      yield* send(requestBackup({ ...asked, policy_id: null }, limit))
+      yield* send(requestBackup({ ...requestedBackup, policy_id: null }, limit))
       assert.deepEqual(yield* policyNow, {
         policy,
         backup: { backup_id, policy_id: null },

@@ -30,11 +30,11 @@ import {
   targetNow,
 } from "../../world/share-protection/deployment.ts"
 import {
-  asked,
   create,
   failed,
   limit,
   made,
+  requestedBackup,
   shared_bucket,
 } from "../../world/share-protection/request-scenes.ts"
 import {
@@ -106,8 +106,8 @@ const cases: ReadonlyArray<readonly [string, Batch, JobId, Omit<typeof QueueJob.
   ],
   [
     "a backup",
-    requestBackup({ ...asked, policy_id, max_retries: 3 }, limit),
-    asked.job_id,
+    requestBackup({ ...requestedBackup, policy_id, max_retries: 3 }, limit),
+    requestedBackup.job_id,
     {
       job_type: "backup",
       project_id,
@@ -241,7 +241,7 @@ describe("the options of a request", () => {
   it.effect("are in the backup and in the restore", () =>
     Effect.gen(function* () {
       yield* Effect.forEach(made(), send)
-      const wanted = Struct.omit(asked, ["tick", "max_retries", "backup_id"])
+      const wanted = Struct.omit(requestedBackup, ["tick", "max_retries", "backup_id"])
       const backup = yield* backupNow
       assert.deepEqual({ ...backup, ...wanted }, backup)
       yield* send(requestRestore(restore_id, { ...restore, job_id: jobId(3) }))

@@ -17,7 +17,6 @@ import { CancelJob } from "#schemas/share-protection/job.ts"
 import { RegisterWorker } from "#schemas/share-protection/worker.ts"
 import { worker_id } from "../../world/share-protection/job-samples.ts"
 import {
-  asked,
   bucket,
   conflict,
   create,
@@ -32,6 +31,7 @@ import {
   locked,
   not_found,
   policies,
+  requestedBackup,
   scene,
   shared_bucket,
   taken,
@@ -225,7 +225,7 @@ describe("deleting a policy", () => {
   )
   scene(
     "is refused during a backup of it",
-    [create, define, requestBackup({ ...asked, policy_id }, limit)],
+    [create, define, requestBackup({ ...requestedBackup, policy_id }, limit)],
     deletePolicy(share_id, policy),
     "svc.policy_has_inflight_backup",
   )

@@ -9,10 +9,10 @@ import {
   asAdmin,
   bodyOf,
   error,
+  publishedEvent,
   read,
   serveEvents,
   tell,
-  told,
   until,
 } from "../../world/system/events-served.ts"
 
@@ -42,14 +42,14 @@ const mine = { service: "share-protection", aggregate: "job", type: "job_queued"
 
 /** Two blob events, one event of each project, and one without a project. */
 const mixed = [
-  told(1),
-  told(2, { ...mine, projectid: "p1" }),
-  told(3, { ...mine, projectid: "p2", type: "job_finished" }),
-  told(4, { ...mine, type: "worker_started" }),
-  told(5, { aggregate: "cluster", type: "node_joined", subject: "almanac" }),
+  publishedEvent(1),
+  publishedEvent(2, { ...mine, projectid: "p1" }),
+  publishedEvent(3, { ...mine, projectid: "p2", type: "job_finished" }),
+  publishedEvent(4, { ...mine, type: "worker_started" }),
+  publishedEvent(5, { aggregate: "cluster", type: "node_joined", subject: "almanac" }),
 ]
 
-const end = told(6, { aggregate: "cluster", projectid: "p1" })
+const end = publishedEvent(6, { aggregate: "cluster", projectid: "p1" })
 
 describe("access to events", () => {
   for (const [token, seen] of [
@@ -106,8 +106,8 @@ describe("what is asked for", () => {
     served(`${query} filters`, async (url, tell) => {
       await tell(...mixed)
       const reader = await read(`${url}?${query}`, "admin", 0)
-      const asked = Object.fromEntries(new URLSearchParams(query))
-      await tell(told(6, { ...mine, ...asked }))
+      const request = Object.fromEntries(new URLSearchParams(query))
+      await tell(publishedEvent(6, { ...mine, ...request }))
       await until(() => reader.blocks.at(-1)?.id === 6)
       assert.deepEqual(
         reader.blocks.map(({ id }) => id),
@@ -125,7 +125,10 @@ describe("what is asked for", () => {
     served(`${query} has events of both types`, async (url, tell) => {
       await tell(...mixed)
       const reader = await read(`${url}?${query}`, "admin", 0)
-      await tell(told(6), told(7, { aggregate: "cluster", type: "node_joined" }))
+      await tell(
+        publishedEvent(6),
+        publishedEvent(7, { aggregate: "cluster", type: "node_joined" }),
+      )
       await until(() => reader.blocks.at(-1)?.id === 7)
       assert.deepEqual(
         reader.blocks.map(({ id }) => id),
@@ -152,20 +155,20 @@ describe("what is asked for", () => {
     }
   }
 
-  for (const [query, said] of [
+  for (const [query, output] of [
     ["service=plant-diseases", "no service plant-diseases; did you mean plant-disease?"],
     ["type=blob_saved", "no type of events blob_saved; "],
   ] as const) {
     served(`${query}, which is never published, is rejected`, async (url) => {
       const { status, code, detail } = error(await read(`${url}?${query}`, "admin"))
       assert.deepEqual({ status, code }, { status: 400, code: "svc.validation_error" })
-      assert.include(detail, said)
+      assert.include(detail, output)
     })
   }
 
-  for (const asked of ["x", "-1", "1.5", "1e3", "0x1", "", "1".repeat(16), "1, 2"]) {
-    served(`Last-Event-ID ${JSON.stringify(asked)} is refused`, async (url) => {
-      const { status, code } = error(await read(url, "admin", asked))
+  for (const since of ["x", "-1", "1.5", "1e3", "0x1", "", "1".repeat(16), "1, 2"]) {
+    served(`Last-Event-ID ${JSON.stringify(since)} is refused`, async (url) => {
+      const { status, code } = error(await read(url, "admin", since))
       assert.deepEqual({ status, code }, { status: 400, code: "svc.validation_error" })
     })
   }
@@ -175,7 +178,7 @@ describe("where the stream begins", () => {
   served("without Last-Event-ID with what comes from now on", async (url, tell) => {
     await tell(...mixed)
     const reader = await read(url, "admin")
-    await tell(told(6), told(7))
+    await tell(publishedEvent(6), publishedEvent(7))
     await until(() => reader.blocks.length === 2)
     assert.deepEqual(
       reader.blocks.map(({ id }) => id),
@@ -189,28 +192,28 @@ describe("where the stream begins", () => {
     async (url, tell) => {
       const total = 700
       const numbers = Array.from({ length: total }, (_, i) => i + 1)
-      await tell(...numbers.slice(0, 400).map((n) => told(n)))
+      await tell(...numbers.slice(0, 400).map((n) => publishedEvent(n)))
       const first = await read(url, "admin", 0)
       await until(() => first.blocks.length >= 100)
       first.leave()
       await first.ended
       const seen = first.blocks.map(({ id }) => id)
       const second = await read(url, "admin", seen.at(-1))
-      await tell(...numbers.slice(400).map((n) => told(n)))
+      await tell(...numbers.slice(400).map((n) => publishedEvent(n)))
       await until(() => seen.length + second.blocks.length >= total)
       assert.deepEqual([...seen, ...second.blocks.map(({ id }) => id)], numbers)
-      assert.deepEqual(second.blocks.at(-1)?.event, told(total).event)
+      assert.deepEqual(second.blocks.at(-1)?.event, publishedEvent(total).event)
       second.leave()
     },
   )
 
   served("after a Last-Event-ID beyond the end, once events have come to it", async (url, tell) => {
     // As if a killed bus had lost its last event, which is then published again.
-    await tell(told(1))
+    await tell(publishedEvent(1))
     const reading = read(url, "admin", 3)
-    await tell(told(2), told(3))
+    await tell(publishedEvent(2), publishedEvent(3))
     const reader = await reading
-    await tell(told(4))
+    await tell(publishedEvent(4))
     await until(() => reader.blocks.length > 0)
     assert.deepEqual(
       reader.blocks.map(({ id }) => id),
@@ -220,23 +223,23 @@ describe("where the stream begins", () => {
   })
 
   served("nowhere after a place that was never reached", async (url, tell) => {
-    await tell(told(1))
+    await tell(publishedEvent(1))
     const { status, code, detail } = error(await read(`${url}?since=2`, "admin"))
     assert.deepEqual({ status, code }, { status: 400, code: "svc.validation_error" })
     assert.equal(detail, "There is no event 2: the events end at 1.")
   })
 
-  for (const [what, asked] of [
+  for (const [what, start] of [
     ["the sequence of ?since", "since=2"],
     ["Last-Event-ID, regardless of ?since", "since=0"],
     ["a time, with what was published then or later", "time"],
   ] as const) {
     served(`after ${what}`, async (url, tell) => {
-      await tell(told(1), told(2))
+      await tell(publishedEvent(1), publishedEvent(2))
       await new Promise((resume) => setTimeout(resume, 2))
-      const query = asked === "time" ? `since=${new Date().toISOString()}` : asked
-      await tell(told(3))
-      const reader = await read(`${url}?${query}`, "admin", asked === "since=0" ? 2 : undefined)
+      const query = start === "time" ? `since=${new Date().toISOString()}` : start
+      await tell(publishedEvent(3))
+      const reader = await read(`${url}?${query}`, "admin", start === "since=0" ? 2 : undefined)
       await until(() => reader.blocks.length > 0)
       assert.deepEqual(
         reader.blocks.map(({ id }) => id),
@@ -255,8 +258,8 @@ describe("where the stream begins", () => {
 
   it.effect("refuses a Last-Event-ID that nothing comes to, after a while", () =>
     Effect.gen(function* () {
-      const asked = { query: {}, headers: { "last-event-id": "3" } }
-      const refused = yield* Effect.forkChild(Effect.flip(subscribe(asked)))
+      const headers = { query: {}, headers: { "last-event-id": "3" } }
+      const refused = yield* Effect.forkChild(Effect.flip(subscribe(headers)))
       yield* TestClock.adjust("10 seconds")
       assert.equal((yield* Fiber.join(refused)).code, "svc.validation_error")
     }).pipe(Effect.provide(Layer.fresh(eventsMemory)), asAdmin),
@@ -265,7 +268,10 @@ describe("where the stream begins", () => {
 
 describe("how the stream flows", () => {
   served("an event has its sequence as id, its type, and itself on one line", async (url, tell) => {
-    const odd = told(1, { actor: "line\nbreak – ünïcode \u2028", data: { text: "a\n\nid: 9" } })
+    const odd = publishedEvent(1, {
+      actor: "line\nbreak – ünïcode \u2028",
+      data: { text: "a\n\nid: 9" },
+    })
     const reader = await read(url, "admin", 0)
     await tell(odd)
     await until(() => reader.blocks.length === 1)
@@ -282,7 +288,7 @@ describe("how the stream flows", () => {
   served("an event is delivered within a second of its append", async (url, tell) => {
     const reader = await read(url, "admin")
     for (let n = 1; n <= 20; n++) {
-      await tell(told(n))
+      await tell(publishedEvent(n))
       const begun = performance.now()
       await until(() => reader.blocks.length === n)
       assert.isBelow(performance.now() - begun, 1000)
@@ -295,14 +301,14 @@ describe("how the stream flows", () => {
     assert.equal(inFlight(), 3)
     for (const { leave } of readers) leave()
     await until(() => inFlight() === 0)
-    assert.equal(await tell(told(1)), 1)
+    assert.equal(await tell(publishedEvent(1)), 1)
   })
 
   it.live("it ends when the server stops", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { url } = yield* Scope.provide(serveEvents, scope)
-      yield* tell(told(1))
+      yield* tell(publishedEvent(1))
       const reader = yield* Effect.promise(() => read(url, "admin", 0))
       yield* Effect.promise(() => until(() => reader.blocks.length === 1))
       const begun = performance.now()

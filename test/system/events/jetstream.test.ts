@@ -7,7 +7,7 @@ import { EventsConnection, NatsServer } from "#bus"
 import { PublishedEvents } from "#projections/published-events.ts"
 import { describeWithServer, nats } from "../../world/programs/nats.ts"
 import { historyAlone } from "../../world/publishing.ts"
-import { read, serveEvents, tell, told, until } from "../../world/system/events-served.ts"
+import { publishedEvent, read, serveEvents, tell, until } from "../../world/system/events-served.ts"
 
 const mib = 1024 ** 2
 /**
@@ -47,7 +47,7 @@ describeWithServer("GET /v1/events over JetStream", () => {
     "frees what it held for a client as soon as that one is gone",
     Effect.gen(function* () {
       const { url, inFlight } = yield* serveEvents
-      yield* tell(told(1))
+      yield* tell(publishedEvent(1))
       const readers = yield* promise(() => Promise.all(numbers(5).map(() => read(url, "admin", 0))))
       yield* promise(() => until(() => readers.every(({ blocks }) => blocks.length === 1)))
       yield* become(5)
@@ -64,7 +64,7 @@ describeWithServer("GET /v1/events over JetStream", () => {
       const { connection } = yield* EventsConnection
       const count = 4600
       const pad = "x".repeat(15_000)
-      yield* tell(...numbers(count).map((n) => told(n, { data: { pad } })))
+      yield* tell(...numbers(count).map((n) => publishedEvent(n, { data: { pad } })))
       const before = connection.stats().inBytes
       const reader = yield* promise(() => read(url, "admin", 0))
       reader.pause()
@@ -102,7 +102,7 @@ describeWithServer("GET /v1/events over JetStream", () => {
       const tellUpTo = (end: number) =>
         Effect.gen(function* () {
           const kept = (yield* (yield* PublishedEvents).last)?.sequence ?? 0
-          yield* tell(...numbers(end - kept).map((n) => told(kept + n)))
+          yield* tell(...numbers(end - kept).map((n) => publishedEvent(kept + n)))
         }).pipe(Effect.retry({ schedule: Schedule.spaced(50), times: 200 }))
       for (const end of [20, 40, 60]) {
         yield* tellUpTo(end)
@@ -124,12 +124,12 @@ describeWithServer("GET /v1/events over JetStream", () => {
     "waits beyond the end for what is not there yet",
     Effect.gen(function* () {
       const { url, inFlight } = yield* serveEvents
-      yield* tell(told(1))
+      yield* tell(publishedEvent(1))
       // The response starts once its position exists.
       const reading = read(url, "admin", 3)
       yield* promise(() => until(() => inFlight() > 0))
-      yield* tell(told(2), told(3))
-      yield* tell(told(4))
+      yield* tell(publishedEvent(2), publishedEvent(3))
+      yield* tell(publishedEvent(4))
       const reader = yield* promise(() => reading)
       yield* promise(() => until(() => reader.blocks.length > 0))
       assert.deepEqual(

@@ -17,9 +17,9 @@ import { eventsMemory } from "../../world/publishing.ts"
 import {
   asAdmin,
   bodyOf,
+  publishedEvent,
   serveEvents,
   tell,
-  told,
   until,
 } from "../../world/system/events-served.ts"
 
@@ -82,9 +82,9 @@ describe("a stream of events", () => {
           const leave = reads(url, ticket, (one) => seen.push(one))
           // The first block arrives alone.
           await new Promise((resume) => setTimeout(resume, 100))
-          await run(tell(told(1)))
+          await run(tell(publishedEvent(1)))
           await until(() => seen.length > 0)
-          await run(tell(told(2), told(3)))
+          await run(tell(publishedEvent(2), publishedEvent(3)))
           await until(() => seen.length >= 3)
           leave()
           assert.deepEqual(
@@ -102,7 +102,7 @@ describe("a stream of events", () => {
 
   it.live("has no block without data", () =>
     Effect.gen(function* () {
-      yield* tell(told(1), told(2))
+      yield* tell(publishedEvent(1), publishedEvent(2))
       const chunks = yield* Stream.runCollect(
         Stream.take(yield* bodyOf({ query: { since: "0" }, headers: {} }), 3),
       )

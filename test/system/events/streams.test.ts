@@ -91,11 +91,11 @@ describe("the budget of streams", () => {
   it.live("a stream that ends leaves its place to another", () =>
     Effect.gen(function* () {
       const streams = streamBudget(one_stream)
-      const asked = { query: {}, headers: {} }
+      const headers = { query: {}, headers: {} }
       const scope = yield* Scope.make()
       const limited = Context.make(EventStreams, streams)
-      const subscribed = Effect.provideContext(subscribe(asked), limited)
-      const last = yield* Effect.provideContext(bodyOf(asked), limited)
+      const subscribed = Effect.provideContext(subscribe(headers), limited)
+      const last = yield* Effect.provideContext(bodyOf(headers), limited)
       const pull = yield* Scope.provide(Stream.toPull(last), scope)
       yield* pull
       assert.equal(streams.held(), 1)

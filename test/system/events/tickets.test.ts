@@ -13,10 +13,10 @@ import {
   asAdmin,
   bodyOf,
   error,
+  publishedEvent,
   read,
   serveEvents,
   tell,
-  told,
   until,
 } from "../../world/system/events-served.ts"
 
@@ -73,11 +73,11 @@ describe("a ticket over HTTP", () => {
   served("lets its caller see what the token lets it see, and nothing else", async (world) => {
     const mine = { service: "share-protection", aggregate: "job", type: "job_queued" } as const
     await world.tell(
-      told(1),
-      told(2, { ...mine, projectid: "p1" }),
-      told(3, { ...mine, projectid: "p2" }),
-      told(4, { ...mine, projectid: "p1" }),
-      told(5),
+      publishedEvent(1),
+      publishedEvent(2, { ...mine, projectid: "p1" }),
+      publishedEvent(3, { ...mine, projectid: "p2" }),
+      publishedEvent(4, { ...mine, projectid: "p1" }),
+      publishedEvent(5),
     )
     for (const [token, seen] of [
       ["one", [2, 4]],
@@ -96,7 +96,7 @@ describe("a ticket over HTTP", () => {
   })
 
   served("serves a reconnection, which says where it goes on by the header", async (world) => {
-    await world.tell(told(1), told(2), told(3))
+    await world.tell(publishedEvent(1), publishedEvent(2), publishedEvent(3))
     const url = `${world.url}?ticket=${ticketOf(await world.issue("admin"))}&since=0`
     const first = await read(url, undefined)
     await until(() => first.blocks.length === 3)
@@ -133,7 +133,10 @@ describe("a ticket over HTTP", () => {
   served("does not count where there is a token", async (world) => {
     const ticket = ticketOf(await world.issue("admin"))
     assert.equal((await read(`${world.url}?ticket=${ticket}`, "wrong")).status, 401)
-    await world.tell(told(1), told(2, { service: "share-protection", projectid: "p1" }))
+    await world.tell(
+      publishedEvent(1),
+      publishedEvent(2, { service: "share-protection", projectid: "p1" }),
+    )
     const reader = await read(`${world.url}?ticket=${ticket}&since=0`, "one")
     await until(() => reader.blocks.length === 1)
     assert.equal(reader.blocks[0]?.id, 2)

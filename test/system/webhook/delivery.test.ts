@@ -12,7 +12,7 @@ import { webhookCursorsMemory } from "#adapters/system/webhook/cursors-memory.ts
 import { webhookEvents } from "#adapters/system/webhook/events.ts"
 import type { Letter } from "#schemas/system/webhook.ts"
 import { eventsMemory } from "../../world/publishing.ts"
-import { tell, told } from "../../world/system/events-served.ts"
+import { publishedEvent, tell } from "../../world/system/events-served.ts"
 
 const webhook: WebhookNow = {
   url: "https://example.com",
@@ -34,7 +34,7 @@ const start_ms = Date.UTC(2026, 10, 22)
 /** Counts requests to the log and the receiver, and controls whether the log is reachable. */
 const makeWorld = () => ({
   is_log_up: true,
-  asked: 0,
+  requests: 0,
   tried: [] as number[],
   letters: [] as Letter[],
 })
@@ -52,12 +52,12 @@ const layerOf = (world: World, taken: string) =>
           Commands.of({
             send: (_, { command }) =>
               Effect.suspend(() => {
-                world.asked++
+                world.requests++
                 if (!world.is_log_up) return Effect.fail(new Unavailable({ detail: "down" }))
                 // The only command in these tests.
                 const { letters } = command as { letters: ReadonlyArray<Letter> }
                 world.letters.push(...letters)
-                return Effect.succeed(world.asked)
+                return Effect.succeed(world.requests)
               }),
           }),
         ),
@@ -86,13 +86,15 @@ describe("a webhook's delivery", () => {
   it.effect("asks a log that is out of reach now and then to take what fills all room", () => {
     const world = makeWorld()
     return Effect.gen(function* () {
-      const events = Array.from({ length: open_max + 1 }, (_, n) => told(n + 1, { subject: "s" }))
+      const events = Array.from({ length: open_max + 1 }, (_, n) =>
+        publishedEvent(n + 1, { subject: "s" }),
+      )
       yield* tell(...events)
       const fiber = yield* started
       world.is_log_up = false
       for (let s = 0; s < 120; s++) yield* TestClock.adjust("1 second")
-      assert.isAbove(world.asked, 0)
-      assert.isBelow(world.asked, 100)
+      assert.isAbove(world.requests, 0)
+      assert.isBelow(world.requests, 100)
       assert.isUndefined(fiber.pollUnsafe())
       world.is_log_up = true
       for (let s = 0; s < 120; s++) yield* TestClock.adjust("1 second")
@@ -115,7 +117,7 @@ describe("a webhook's delivery", () => {
       const lost = yield* Fiber.await(yield* started)
       assert.equal(lost._tag, "Failure")
       assert.deepEqual(world.tried, [])
-      yield* tell(told(1, { subject: "s" }), told(2, { subject: "s" }))
+      yield* tell(publishedEvent(1, { subject: "s" }), publishedEvent(2, { subject: "s" }))
       const fiber = yield* started
       yield* TestClock.adjust("1 second")
       assert.deepEqual(world.tried, [1, 2])

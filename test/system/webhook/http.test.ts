@@ -41,22 +41,22 @@ const bodies: Readonly<Record<string, object>> = {
 }
 
 describe("access to webhooks", () => {
-  served("requires a token, with the role", async (asked) => {
-    const id = await made(asked, "admin")
+  served("requires a token, with the role", async (world) => {
+    const id = await made(world, "admin")
     for (const [method, path] of [["GET", "none"], ["POST", "none"], ...paths] as const) {
       const where = path === "none" ? hooks : `${hooks}/${id}${path}`
       const body = bodies[`${method} ${path}`] ?? (path === "none" ? { url } : undefined)
       const sent = method === "GET" ? undefined : body
-      assert.equal((await asked.ask("stranger", method, where, sent)).status, 403, where)
+      assert.equal((await world.ask("stranger", method, where, sent)).status, 403, where)
     }
-    assert.equal((await asked.ask("homeless", "GET", hooks)).status, 403)
-    assert.equal((await asked.ask("homeless", "POST", hooks, { url })).status, 403)
+    assert.equal((await world.ask("homeless", "GET", hooks)).status, 403)
+    assert.equal((await world.ask("homeless", "POST", hooks, { url })).status, 403)
   })
 
-  served("all of it is at /v1/admin/webhooks too, for operators alone", async (asked) => {
-    const { ask } = asked
+  served("all of it is at /v1/admin/webhooks too, for operators alone", async (world) => {
+    const { ask } = world
     const admin_hooks = "/v1/admin/webhooks"
-    const id = await made(asked, "one")
+    const id = await made(world, "one")
     assert.equal((await ask("one", "GET", admin_hooks)).status, 403)
     assert.equal((await ask("one", "POST", admin_hooks, { url })).status, 403)
     for (const [method, path] of paths) {
@@ -70,11 +70,11 @@ describe("access to webhooks", () => {
     assert.equal((await ask("admin", "GET", `${hooks}/${body.id}`)).status, 404)
   })
 
-  served("a member sees only the project's own", async (asked) => {
-    const { ask } = asked
-    const mine = await made(asked, "one")
-    const theirs = await made(asked, "two")
-    const everybodys = await made(asked, "admin")
+  served("a member sees only the project's own", async (world) => {
+    const { ask } = world
+    const mine = await made(world, "one")
+    const theirs = await made(world, "two")
+    const everybodys = await made(world, "admin")
     const seenBy = async (who: string) => {
       const { body } = await ask(who, "GET", hooks)
       // The list in the body.
@@ -92,8 +92,8 @@ describe("access to webhooks", () => {
     assert.equal((await ask("admin", "DELETE", `${hooks}/${theirs}`)).status, 204)
   })
 
-  served("a member makes them of the own project alone, an operator of any", async (asked) => {
-    const { ask } = asked
+  served("a member makes them of the own project alone, an operator of any", async (world) => {
+    const { ask } = world
     const of = async (who: string, project_id?: string | null) => {
       const more = project_id === undefined ? {} : { project_id }
       const { status, body } = await ask(who, "POST", hooks, { url, ...more })
@@ -110,20 +110,20 @@ describe("access to webhooks", () => {
     assert.equal(await of("admin", ""), 400)
   })
 
-  served(`a project has at most ${limit} of them`, async (asked) => {
+  served(`a project has at most ${limit} of them`, async (world) => {
     const ids: Array<string> = []
-    for (let n = 0; n < limit; n++) ids.push(await made(asked, "one"))
-    const { status, body } = await asked.ask("one", "POST", hooks, { url })
+    for (let n = 0; n < limit; n++) ids.push(await made(world, "one"))
+    const { status, body } = await world.ask("one", "POST", hooks, { url })
     assert.deepEqual([status, body.code], [403, "svc.quota_exceeded"])
-    await made(asked, "two")
-    await asked.ask("one", "DELETE", `${hooks}/${ids[0]}`)
-    await made(asked, "one")
+    await made(world, "two")
+    await world.ask("one", "DELETE", `${hooks}/${ids[0]}`)
+    await made(world, "one")
   })
 })
 
 describe("a webhook over HTTP", () => {
-  served("shows its secret when it is made, and never again", async (asked) => {
-    const { ask, logText } = asked
+  served("shows its secret when it is made, and never again", async (request) => {
+    const { ask, logText } = request
     const { body, headers } = await ask("one", "POST", hooks, { url, description: "mine" })
     const secret = String(body.secret)
     assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
@@ -190,25 +190,25 @@ describe("a webhook over HTTP", () => {
     ],
     [{ services: ["blob"] }, "body.services: there is no service blob; "],
   ] as const) {
-    served(`of ${JSON.stringify(names)}, which are never published, is rejected`, async (asked) => {
-      const { ask } = asked
-      const id = await made(asked, "one")
+    served(`of ${JSON.stringify(names)}, which are never published, is rejected`, async (world) => {
+      const { ask } = world
+      const id = await made(world, "one")
       for (const [method, path, body] of [
         ["POST", hooks, { url, ...names }],
         ["PATCH", `${hooks}/${id}`, names],
       ] as const) {
-        const { status, body: said } = await ask("one", method, path, body)
-        assert.deepEqual([status, said.code], [400, "svc.validation_error"])
-        assert.include(said.detail, detail)
+        const { status, body: text } = await ask("one", method, path, body)
+        assert.deepEqual([status, text.code], [400, "svc.validation_error"])
+        assert.include(text.detail, detail)
       }
       const { body } = await ask("one", "GET", hooks)
       assert.deepInclude(body.webhooks, { ...body.webhooks[0], types: [], services: [] })
     })
   }
 
-  served("is changed, paused, enabled and deleted", async (asked) => {
-    const { ask, command } = asked
-    const id = await made(asked, "one")
+  served("is changed, paused, enabled and deleted", async (world) => {
+    const { ask, command } = world
+    const id = await made(world, "one")
     const path = `${hooks}/${id}`
     const patched = await ask("one", "PATCH", path, { types: ["blob_stored"], enabled: false })
     assert.deepInclude(patched.body, { types: ["blob_stored"], state: "paused", url })
@@ -228,22 +228,22 @@ describe("a webhook over HTTP", () => {
     assert.equal((await ask("one", "GET", `${hooks}/not-an-id`)).status, 404)
   })
 
-  served("is listed in pages", async (asked) => {
-    const ids = [await made(asked, "one"), await made(asked, "one"), await made(asked, "two")]
-    const page = async (query: string) => (await asked.ask("admin", "GET", query)).body
+  served("is listed in pages", async (world) => {
+    const ids = [await made(world, "one"), await made(world, "one"), await made(world, "two")]
+    const page = async (query: string) => (await world.ask("admin", "GET", query)).body
     const first = await page(`${hooks}?limit=2`)
     assert.deepInclude(first.pagination, { limit: 2, count: 2 })
     const second = await page(`${hooks}?limit=2&marker=${first.pagination.next_marker}`)
     assert.isNull(second.pagination.next_marker)
     const seen = [...first.webhooks, ...second.webhooks].map(({ id }) => id)
     assert.deepEqual(seen, ids.toSorted())
-    assert.equal((await asked.ask("admin", "GET", `${hooks}?limit=0`)).status, 400)
-    assert.equal((await asked.ask("admin", "GET", `${hooks}?marker=x`)).status, 400)
+    assert.equal((await world.ask("admin", "GET", `${hooks}?limit=0`)).status, 400)
+    assert.equal((await world.ask("admin", "GET", `${hooks}?marker=x`)).status, 400)
   })
 
-  served("is pinged in any state, signed like a delivery", async (asked) => {
-    const { ask, command, sent } = asked
-    const id = await made(asked, "one", { enabled: false })
+  served("is pinged in any state, signed like a delivery", async (world) => {
+    const { ask, command, sent } = world
+    const id = await made(world, "one", { enabled: false })
     const versions = async () => {
       const { status, body } = await ask("one", "POST", `${hooks}/${id}/test`)
       assert.equal(status, 200)
@@ -263,21 +263,21 @@ describe("a webhook over HTTP", () => {
     assert.equal(sent.at(-1)?.secrets[0]?.key_id, lost.key_id)
   })
 
-  served("is replayed from a place that was reached", async (asked) => {
-    await asked.publish(3)
-    const id = await made(asked, "one")
+  served("is replayed from a place that was reached", async (world) => {
+    await world.publish(3)
+    const id = await made(world, "one")
     const path = `${hooks}/${id}/replay`
-    assert.equal((await asked.ask("one", "POST", path, { after: 1 })).status, 202)
-    assert.equal((await asked.ask("one", "POST", path, { after: 4 })).status, 400)
-    assert.equal((await asked.ask("one", "POST", path, {})).status, 400)
-    assert.include(await asked.logText(), "WebhookReplayStarted")
+    assert.equal((await world.ask("one", "POST", path, { after: 1 })).status, 202)
+    assert.equal((await world.ask("one", "POST", path, { after: 4 })).status, 400)
+    assert.equal((await world.ask("one", "POST", path, {})).status, 400)
+    assert.include(await world.logText(), "WebhookReplayStarted")
   })
 })
 
 describe("dead letters over HTTP", () => {
-  served("are listed in pages, and tried again one by one or all", async (asked) => {
-    const { ask, command } = asked
-    const id = await made(asked, "one")
+  served("are listed in pages, and tried again one by one or all", async (world) => {
+    const { ask, command } = world
+    const id = await made(world, "one")
     const path = `${hooks}/${id}/dead-letters`
     await command(id, GiveUpDeliveries.make({ letters: [3, 5, 9].map(letterOf) }))
     // A write waits for its own position, so later requests see the dead letters too.
@@ -299,9 +299,9 @@ describe("dead letters over HTTP", () => {
     assert.deepEqual([none.status, none.body], [202, { redelivering: 0 }])
   })
 
-  served("are not tried again while their webhook waits", async (asked) => {
-    const { ask, command } = asked
-    const id = await made(asked, "one")
+  served("are not tried again while their webhook waits", async (world) => {
+    const { ask, command } = world
+    const id = await made(world, "one")
     await command(id, GiveUpDeliveries.make({ letters: [letterOf(3)] }))
     await ask("one", "PATCH", `${hooks}/${id}`, { enabled: false })
     const { status, body } = await ask("one", "POST", `${hooks}/${id}/dead-letters/redeliver`)

@@ -40,7 +40,7 @@ const isFailure = (answer: Answer): answer is { readonly fails: string } =>
   typeof answer === "object" && typeof answer.fails === "string"
 
 /** Responds or fails as the publisher is set up. */
-const asked = ({ tell }: Publishers, id: string) => {
+const responseOf = ({ tell }: Publishers, id: string) => {
   const answer = tell.get(id)
   const fails = answer === undefined ? `${id} has no values.` : isFailure(answer) && answer.fails
   if (answer === undefined || isFailure(answer)) {
@@ -52,14 +52,14 @@ const asked = ({ tell }: Publishers, id: string) => {
 export const feedsOf = (of: Publishers) =>
   Layer.succeed(Feeds, {
     fetch: ({ metric_id }) =>
-      Effect.map(asked(of, metric_id), (answer) =>
+      Effect.map(responseOf(of, metric_id), (answer) =>
         answer === "unchanged"
           ? unchanged
           : { ...answer, acknowledge: Effect.sync(() => void of.kept.push(metric_id)) },
       ),
     reset: ({ metric_id }) => Effect.sync(() => void of.forgotten.push(metric_id)),
     prices: (ticker) =>
-      Effect.map(asked(of, ticker), (answer) => {
+      Effect.map(responseOf(of, ticker), (answer) => {
         const { days, values } = answer === "unchanged" ? seriesOf({}) : answer
         return { days, close: values, adjusted: values }
       }),

@@ -30,9 +30,9 @@ export const naiveIndicator = (metric: Metric, series: Series): ReadonlyArray<Po
   const points = pointsOf(series)
   if (metric.indicator_kind === "level") return points
   return points.flatMap(({ day, value }) => {
-    const asked = naiveYearsBefore(day, 1)
-    const base = newestUntil(points, asked)
-    if (base === undefined || asked - base.day > age_max[metric.cadence]) return []
+    const start = naiveYearsBefore(day, 1)
+    const base = newestUntil(points, start)
+    if (base === undefined || start - base.day > age_max[metric.cadence]) return []
     return base.value > 0 ? [{ day, value: (value / base.value - 1) * 100 }] : []
   })
 }

@@ -17,21 +17,21 @@ export interface Asked {
 }
 
 /** Responds in place of the publisher if it returns true. */
-export type Instead = (asked: Asked, response: ServerResponse) => boolean
+export type Instead = (request: Asked, response: ServerResponse) => boolean
 
 export interface FakePublisher {
   readonly url: string
-  readonly asked: Array<Asked>
+  readonly requests: Array<Asked>
   instead: Instead
 }
 
 /** All publishers, on a free port of loopback until the scope ends. */
 export const publisher = (tls?: { readonly key: string; readonly cert: string }) => {
-  const asked: Array<Asked> = []
-  const fake = { url: "", asked, instead: (): boolean => false } as FakePublisher // A URL follows.
+  const requests: Array<Asked> = []
+  const fake = { url: "", requests, instead: (): boolean => false } as FakePublisher // A URL follows.
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const one = { url: new URL(request.url ?? "", "http://publisher"), headers: request.headers }
-    asked.push(one)
+    requests.push(one)
     if (fake.instead(one, response)) return
     void documented(one.url).then((answer) => {
       if (answer === undefined) response.writeHead(404).end("no such page")

@@ -72,7 +72,7 @@ export const all = Effect.fnUntraced(function* (part = "", after = 0) {
 })
 
 /** Everything that a reader can query from the log. */
-export const asked = Effect.gen(function* () {
+export const logState = Effect.gen(function* () {
   const log = yield* Log
   const lasts = (yield* Stream.runCollect(log.lasts("test"))).map(plain)
   return {

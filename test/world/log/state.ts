@@ -16,8 +16,8 @@ import { EventsConnection, NatsConnection } from "#bus"
 import type { GenerationsOptions } from "#journal"
 import { PublishedEvents } from "#projections/published-events.ts"
 import { temporaryFolder } from "../programs/nats.ts"
-import { told } from "../system/events-served.ts"
-import { asked, fresh, opened, written } from "./generation-log.ts"
+import { publishedEvent } from "../system/events-served.ts"
+import { fresh, logState, opened, written } from "./generation-log.ts"
 
 /** The locations of a test's installation. */
 export interface World {
@@ -62,7 +62,7 @@ export const more = Effect.gen(function* () {
   yield* Effect.gen(function* () {
     const events = yield* PublishedEvents
     const last = (yield* events.last)?.sequence ?? 0
-    yield* events.append([told(last + 1), told(last + 2)], last)
+    yield* events.append([publishedEvent(last + 1), publishedEvent(last + 2)], last)
     const cursors = yield* WebhookCursors
     const kept = yield* cursors.load("hook")
     yield* cursors.save("hook", cursor, kept?.change ?? 0)
@@ -77,7 +77,7 @@ export const seen = Effect.fnUntraced(function* (log: GenerationsOptions) {
     const last = (yield* events.last)?.sequence ?? 0
     const cursors = yield* WebhookCursors
     return {
-      log: yield* opened(log, asked),
+      log: yield* opened(log, logState),
       events: yield* Stream.runCollect(Stream.take(events.follow(0, {}), last)),
       cursor: (yield* cursors.load("hook"))?.cursor,
     }

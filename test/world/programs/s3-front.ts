@@ -18,16 +18,16 @@ export const s3Front = (endpoint: string, { slow, tls, isCut }: S3FrontOptions =
     Effect.acquireRelease(
       Effect.callback<ReturnType<typeof createServer>>((resume) => {
         const { hostname, port } = new URL(endpoint)
-        const answer = (asked: IncomingMessage, response: ServerResponse) => {
-          if (isCut?.(asked)) return asked.socket.destroy()
-          const { method, headers, url: path } = asked
+        const answer = (query: IncomingMessage, response: ServerResponse) => {
+          if (isCut?.(query)) return query.socket.destroy()
+          const { method, headers, url: path } = query
           const send = () => {
             const upstream = request({ hostname, port, method, headers, path }, (answered) => {
               response.writeHead(answered.statusCode ?? 502, answered.headers)
               answered.pipe(response)
             })
             upstream.on("error", () => response.destroy())
-            asked.pipe(upstream)
+            query.pipe(upstream)
           }
           if (method === "PUT" && slow?.paths.test(`${path}`)) setTimeout(send, slow.wait_ms)
           else send()

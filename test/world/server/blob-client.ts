@@ -1,6 +1,6 @@
 /** Blobs over HTTP, in each form that document 1 and DECISIONS define. */
 import { blake3 } from "@napi-rs/blake-hash"
-import { type Client, shown } from "./client.ts"
+import { type Client, responseText } from "./client.ts"
 
 /** Data bytes per stream message here, so that most blobs need several. */
 const message_bytes = 48_000
@@ -91,7 +91,7 @@ export const getBlob = async (client: Client, id: string, form: GetForm) => {
   const path = `/v1/blobs/${id}${form === "lines" ? "/stream" : ""}`
   const accept = form === "raw" ? "application/octet-stream" : "application/json"
   const answer = await client.ask("GET", path, { headers: { accept } })
-  if (answer.status !== 200) throw new Error(`GET ${path}: ${shown(answer)}`)
+  if (answer.status !== 200) throw new Error(`GET ${path}: ${responseText(answer)}`)
   return bytesFrom[form](answer.body)
 }
 

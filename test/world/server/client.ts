@@ -20,7 +20,7 @@ const answer_ms_max = 90_000
 
 /** The response as text for error messages. */
 const text_chars_max = 500
-export const shown = ({ status, body }: Answer) =>
+export const responseText = ({ status, body }: Answer) =>
   `${status} ${body.toString("utf8", 0, text_chars_max)}`
 
 /** A client with its own connections, kept open until `close`. */
@@ -53,9 +53,9 @@ export const connect = (url: string, token: string, wait_ms = answer_ms_max) => 
   const json = async <A>(method: string, path: string, value?: unknown, headers = {}) => {
     const body = value === undefined ? undefined : JSON.stringify(value)
     const type = body === undefined ? {} : { "content-type": "application/json" }
-    const asked = { headers: { ...type, ...headers }, ...(body !== undefined && { body }) }
-    const answer = await ask(method, path, asked)
-    if (answer.status !== 200) throw new Error(`${method} ${path}: ${shown(answer)}`)
+    const init = { headers: { ...type, ...headers }, ...(body !== undefined && { body }) }
+    const answer = await ask(method, path, init)
+    if (answer.status !== 200) throw new Error(`${method} ${path}: ${responseText(answer)}`)
     return JSON.parse(answer.body.toString()) as A
   }
   return { url, authorization, ask, json, close: () => agent.destroy() }

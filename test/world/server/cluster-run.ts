@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { type Client, connect } from "./client.ts"
-import { isRunning, newFolder, program, startScript, told, until } from "./server.ts"
+import { isRunning, newFolder, outputOf, program, startScript, until } from "./server.ts"
 
 /**
  * Six starts on a machine that runs several tasks at once; on an idle machine they take seven
@@ -42,7 +42,7 @@ export const startCluster = async (nodes: number, settings: ReadonlyArray<string
     return await one.ended
   }
   try {
-    await one.said(/^cluster ready$/m, ready_ms_max)
+    await one.waitFor(/^cluster ready$/m, ready_ms_max)
   } catch (cause) {
     // Stops its nodes too; the cleanup after a failed test would not.
     await stop()
@@ -63,7 +63,7 @@ export const startCluster = async (nodes: number, settings: ReadonlyArray<string
     clients,
     clientOf,
     printed: one.printed,
-    told: () => told(one),
+    output: () => outputOf(one),
     /** Kills the process of a node with SIGKILL. */
     kill: async (number: number) => {
       const pid = read.nodes[number - 1]?.pid ?? 0

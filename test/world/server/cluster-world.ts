@@ -9,7 +9,7 @@ import { type Client, connect } from "./client.ts"
 import { statesOf } from "./cluster-run.ts"
 import { type Gate, type Network, network, openGate } from "./gate.ts"
 import { startNats } from "./outside-nats.ts"
-import { end, newFolder, type Server, startServer, told, until } from "./server.ts"
+import { end, newFolder, outputOf, type Server, startServer, until } from "./server.ts"
 
 /** Maximum time until a cluster is stable, on a busy machine. */
 export const whole_ms_max = 240_000
@@ -183,7 +183,7 @@ export const startWorld = async (options: WorldOptions) => {
       return node
     },
     killBus: bus.kill,
-    told: () => nodes.map(({ node_id, server }) => `${node_id}:\n${told(server)}`).join("\n"),
+    output: () => nodes.map(({ node_id, server }) => `${node_id}:\n${outputOf(server)}`).join("\n"),
     stop: async () => {
       net.heal()
       const ended = await stopAll(nodes)

@@ -30,8 +30,11 @@ export const auditEvents = async (admin: Client, known: ReadonlyArray<AuditEvent
   const last = events.at(-1)
   let marker = last === undefined ? undefined : `${last.position}.${last.index}`
   do {
-    const asked = { order: "asc", limit: String(page_limit), ...(marker && { marker }) }
-    const page: AuditPage = await admin.json("GET", `/v1/admin/audit?${new URLSearchParams(asked)}`)
+    const request = { order: "asc", limit: String(page_limit), ...(marker && { marker }) }
+    const page: AuditPage = await admin.json(
+      "GET",
+      `/v1/admin/audit?${new URLSearchParams(request)}`,
+    )
     events.push(...page.events)
     marker = page.next_marker
   } while (marker !== undefined)

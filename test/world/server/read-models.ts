@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import Sqlite from "better-sqlite3"
-import { type Client, shown } from "./client.ts"
+import { type Client, responseText } from "./client.ts"
 import { until } from "./server.ts"
 
 /** Maximum time until a read model has applied the whole log, in milliseconds. */
@@ -68,7 +68,7 @@ export const caughtUp = (admin: Client) =>
 
 const rebuild = async (admin: Client, name: string) => {
   const answer = await admin.ask("POST", `/v1/admin/read-models/${name}/rebuild`)
-  assert.equal(answer.status, 202, `rebuild of ${name}: ${shown(answer)}`)
+  assert.equal(answer.status, 202, `rebuild of ${name}: ${responseText(answer)}`)
 }
 
 const checkpoints = (dump: Readonly<Record<string, Rows>>) =>

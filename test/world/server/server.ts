@@ -18,7 +18,7 @@ const ready_ms_max = 60_000
 const verb_ms_max = 120_000
 const look_ms = 10
 /** Characters of standard error in a failure message. */
-const told_chars_max = 6_000
+const output_chars_max = 6_000
 
 export type Environment = Readonly<Record<string, string>>
 
@@ -136,8 +136,8 @@ const runScript = (
 type Run = ReturnType<typeof runScript>
 
 /** The end of a process's output, for failure messages. */
-export const told = ({ printed }: Pick<Run, "printed">) =>
-  `${printed.stdout.slice(-told_chars_max)}\n${printed.stderr.slice(-told_chars_max)}`
+export const outputOf = ({ printed }: Pick<Run, "printed">) =>
+  `${printed.stdout.slice(-output_chars_max)}\n${printed.stderr.slice(-output_chars_max)}`
 
 /** Runs a command to completion. */
 export const runVerb = async (
@@ -203,14 +203,14 @@ export const end = (pid: number) => {
 export const startScript = (data_dir: string, args: ReadonlyArray<string>) => {
   const one = runScript(data_dir, args, {})
   /** Waits for the pattern on standard output; returns the pattern's group. */
-  const said = (pattern: RegExp, ms_max: number) =>
+  const waitFor = (pattern: RegExp, ms_max: number) =>
     until(`${pattern}`, ms_max, () => {
       const found = pattern.exec(one.printed.stdout)
       if (found !== null) return found[1] ?? found[0]
       if (one.child.exitCode === null && one.child.signalCode === null) return undefined
-      throw new Error(`the script ended before it said ${pattern}:\n${told(one)}`)
+      throw new Error(`the script ended before it said ${pattern}:\n${outputOf(one)}`)
     })
-  return { ...one, said }
+  return { ...one, waitFor }
 }
 
 const credentialsIn = (data_dir: string): Credentials =>
@@ -226,10 +226,10 @@ export const startServer = async (
   const since = performance.now()
   const one = run(data_dir, ["serve"], environment, from)
   const { child, printed, ended } = one
-  const url = await until(`ready:\n${told(one)}`, ms_max, () => {
+  const url = await until(`ready:\n${outputOf(one)}`, ms_max, () => {
     if (child.exitCode !== null || child.signalCode !== null) {
       const how = child.signalCode ?? `code ${child.exitCode}`
-      throw new Error(`the server ended before it was ready (${how}):\n${told(one)}`)
+      throw new Error(`the server ended before it was ready (${how}):\n${outputOf(one)}`)
     }
     return /^almanac ready (https?:\S+).*$/m.exec(printed.stdout)?.[1]
   })

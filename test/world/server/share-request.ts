@@ -2,7 +2,7 @@
  * One request of a share protection tenant or operator that changes something: sent, recorded in
  * the ledger, and sent again with the same name if its outcome is unknown.
  */
-import { type Answer, type Client, NoAnswer, shown } from "./client.ts"
+import { type Answer, type Client, NoAnswer, responseText } from "./client.ts"
 import type { Ledger, State } from "./ledger.ts"
 
 /** The event that confirms the request; each such request produces exactly one. */
@@ -66,11 +66,11 @@ interface Told {
   readonly backup?: { readonly id: string }
 }
 
-const told = ({ body }: Answer): Told => (body.length === 0 ? {} : JSON.parse(body.toString()))
+const bodyOf = ({ body }: Answer): Told => (body.length === 0 ? {} : JSON.parse(body.toString()))
 
 /** Records the ids in the response to a creation. */
 const learn = ({ ids, jobs }: Known, { subject, done }: Request, answer: Answer) => {
-  const { id, job, target, backup } = told(answer)
+  const { id, job, target, backup } = bodyOf(answer)
   const made = target?.id ?? backup?.id ?? (done === "PolicyDefined" ? id : undefined)
   if (made === undefined) return
   const before = ids.get(subject)
@@ -82,28 +82,28 @@ const learn = ({ ids, jobs }: Known, { subject, done }: Request, answer: Answer)
 }
 
 const isRefusal = ({ refused = [] }: Request, answer: Answer) =>
-  answer.status >= 400 && answer.status < 500 && refused.includes(told(answer).code ?? "")
+  answer.status >= 400 && answer.status < 500 && refused.includes(bodyOf(answer).code ?? "")
 
 /** Returns whether the request took effect: undefined if unknown. */
-export const request = async (sending: Sending, asked: Request) => {
+export const request = async (sending: Sending, request: Request) => {
   const { known, clients, is_over } = sending
-  const { subject, after, done } = asked
+  const { subject, after, done } = request
   const name = `${done}-${known.next++}`
   const before = known.ledger.stateOf(subject)
-  const answer = await sent(asked, clients, name).catch((cause: unknown) => {
+  const answer = await sent(request, clients, name).catch((cause: unknown) => {
     if (cause instanceof NoAnswer && is_over()) return undefined
     throw cause
   })
   if (answer === undefined || (answer.status === 503 && is_over())) {
-    known.again.set(subject, (later) => repeated(known, asked, later, name, before))
+    known.again.set(subject, (later) => repeated(known, request, later, name, before))
     known.ledger.note({ name, subject, before, after, is_acknowledged: false })
     return undefined
   }
-  const is_done = answer.status === asked.status
-  if (!is_done && !isRefusal(asked, answer)) {
-    throw new Error(`${name}: ${asked.method} ${asked.path}: ${shown(answer)}`)
+  const is_done = answer.status === request.status
+  if (!is_done && !isRefusal(request, answer)) {
+    throw new Error(`${name}: ${request.method} ${request.path}: ${responseText(answer)}`)
   }
-  if (is_done) learn(known, asked, answer)
+  if (is_done) learn(known, request, answer)
   known.ledger.note({
     name,
     subject,
@@ -119,16 +119,16 @@ const isGone = ({ method }: Request, { status }: Answer) => method === "DELETE" 
 
 const repeated = async (
   known: Known,
-  asked: Request,
+  request: Request,
   clients: Clients,
   name: string,
   before: State,
 ): Promise<State> => {
-  const answer = await sent(asked, clients, name)
-  if (isRefusal(asked, answer)) return before
-  if (answer.status !== asked.status && !isGone(asked, answer)) {
-    throw new Error(`${name} again: ${asked.method} ${asked.path}: ${shown(answer)}`)
+  const answer = await sent(request, clients, name)
+  if (isRefusal(request, answer)) return before
+  if (answer.status !== request.status && !isGone(request, answer)) {
+    throw new Error(`${name} again: ${request.method} ${request.path}: ${responseText(answer)}`)
   }
-  learn(known, asked, answer)
-  return asked.after
+  learn(known, request, answer)
+  return request.after
 }

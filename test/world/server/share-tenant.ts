@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { Redacted } from "effect"
 import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import { connect } from "./client.ts"
-import { childrenOf, type Server, told, until } from "./server.ts"
+import { childrenOf, outputOf, type Server, until } from "./server.ts"
 
 /** Longer than any step takes on a machine that runs several tasks at once. */
 export const step_ms_max = 60_000
@@ -38,26 +38,26 @@ interface Workers {
 export const tenantOf = (server: Server) => {
   const { tenant, admin } = server.credentials
   const [mine, operator] = [connect(server.url, tenant.token), connect(server.url, admin.token)]
-  const asked = async (method: string, path: string, body?: object) => {
+  const request = async (method: string, path: string, body?: object) => {
     const text = body === undefined ? {} : { body: JSON.stringify(body) }
     const headers = { "content-type": "application/json", "x-auth-token": tenant.token }
     const answer = await mine.ask(method, path, { headers, ...text })
     assert(answer.status < 300, `${method} ${path}: ${answer.status} ${answer.body}`)
     return JSON.parse(answer.body.toString())
   }
-  const made = (path: string, body: object): Promise<Made> => asked("POST", path, body)
+  const made = (path: string, body: object): Promise<Made> => request("POST", path, body)
   /** Waits until the resource is available; fails on an error state. */
   const available = (path: string) =>
-    until(`${path} available:\n${told(server)}`, step_ms_max, async () => {
-      const found = await asked("GET", path)
-      assert.notEqual(found.status, "error", `${path}: ${found.reason}\n${told(server)}`)
+    until(`${path} available:\n${outputOf(server)}`, step_ms_max, async () => {
+      const found = await request("GET", path)
+      assert.notEqual(found.status, "error", `${path}: ${found.reason}\n${outputOf(server)}`)
       return found.status === "available" && found
     })
   const gone = async (path: string) => {
     const answer = await mine.ask("DELETE", path, { headers: { "x-auth-token": tenant.token } })
     assert.equal(answer.status, 204, `DELETE ${path}: ${answer.body}`)
   }
-  const job = (id: string): Promise<Job> => asked("GET", `/v1/jobs/${id}`)
+  const job = (id: string): Promise<Job> => request("GET", `/v1/jobs/${id}`)
   const headers = { "x-auth-token": admin.token }
   const workers = async () =>
     (await operator.json<Workers>("GET", "/v1/admin/workers", undefined, headers)).workers
@@ -72,7 +72,7 @@ export const tenantOf = (server: Server) => {
     mine.close()
     operator.close()
   }
-  return { ...tenant, asked, made, available, gone, job, workers, upgrade, close }
+  return { ...tenant, request, made, available, gone, job, workers, upgrade, close }
 }
 
 export type Tenant = ReturnType<typeof tenantOf>

@@ -79,7 +79,7 @@ export interface World {
   /** Reads fail too. */
   is_log_away: boolean
   /** Each appended event, and the number of engines running at that time. */
-  readonly told: Array<{ readonly type: string; readonly engines: number }>
+  readonly reports: Array<{ readonly type: string; readonly engines: number }>
 }
 
 type Services = Agents | Buckets | Engine | LiveWorkers | Log | Shares | Trusts | Vault
@@ -110,7 +110,7 @@ export const makeWorld = Effect.gen(function* () {
     has_snapshots: true,
     is_log_down: false,
     is_log_away: false,
-    told: [],
+    reports: [],
   }
   world.tenants.trusts.set(target.trust_id, project_id)
   yield* writeTree(project_folder(world), share_tree)
@@ -132,10 +132,10 @@ const guarded = <Id, Service extends object>(
         const key = `${name}.${call}`
         return [
           call,
-          (...asked: ReadonlyArray<unknown>) =>
+          (...args: ReadonlyArray<unknown>) =>
             Effect.suspend(() => {
               world.calls.push(key)
-              return world.instead.get(key) ?? value(...asked)
+              return world.instead.get(key) ?? value(...args)
             }),
         ]
       })
@@ -157,7 +157,7 @@ const logThatMayBeDown = (world: World) =>
         append: (commits) => {
           if (world.is_log_down || world.is_log_away) return down
           const events = commits.flatMap(({ commit }) => commit.events)
-          world.told.push(...events.map(({ type }) => ({ type, engines: world.engine.running })))
+          world.reports.push(...events.map(({ type }) => ({ type, engines: world.engine.running })))
           return log.append(commits)
         },
       }),
@@ -294,7 +294,7 @@ export const hold = Effect.fnUntraced(function* (world: World, call: string) {
 export const enrolledWith = Effect.fnUntraced(function* (request: Partial<BackupRequest> = {}) {
   const { state } = yield* ran(enroll_job_id)
   assert.equal(state, "available")
-  const asked: BackupRequest = {
+  const body: BackupRequest = {
     backup_id,
     job_id: backup_job_id,
     project_id,
@@ -306,7 +306,7 @@ export const enrolledWith = Effect.fnUntraced(function* (request: Partial<Backup
     max_retries: 1,
     ...request,
   }
-  yield* send(requestBackup(asked, 10))
+  yield* send(requestBackup(body, 10))
 })
 
 /** Asserts that a job has left no slot, hold, engine or source. */

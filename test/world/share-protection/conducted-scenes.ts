@@ -95,8 +95,8 @@ export const madeBackup = Effect.fnUntraced(function* (
 ) {
   const { share_id } = requestOf(number, on, more)
   const backup_id = backupId(number)
-  const asked = requestBackup(requestOf(number, on, more), limit)
-  yield* ask(...asked.filter(({ to }) => to !== Job))
+  const request = requestBackup(requestOf(number, on, more), limit)
+  yield* ask(...request.filter(({ to }) => to !== Job))
   yield* ask(address(Backup, backup_id, StartBackup.make({})))
   const engine_snapshot_id = `snapshot-${number}`
   yield* ask(

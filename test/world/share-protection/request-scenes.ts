@@ -106,7 +106,7 @@ export const bucket = { ...target, template_id, domain_id }
 export const shared_bucket = { ...bucket, project_id: null }
 
 /** The request for a backup without a policy. */
-export const asked = {
+export const requestedBackup = {
   backup_id,
   job_id: jobId(2),
   project_id,
@@ -118,7 +118,7 @@ export const asked = {
   max_retries: 0,
 }
 
-export const request = requestBackup(asked, limit)
+export const request = requestBackup(requestedBackup, limit)
 
 const start = address(Backup, backup_id, StartBackup.make({}))
 const finish = address(Policy, share_id, FinishShareBackup.make({ backup_id }))

@@ -21,12 +21,12 @@ export interface Asked {
 export interface S3FakeOptions {
   readonly tls?: { readonly key: string; readonly cert: string }
   /** Replaces the response if it returns true. */
-  readonly instead?: (asked: Asked, response: ServerResponse) => boolean
+  readonly instead?: (request: Asked, response: ServerResponse) => boolean
 }
 
 export interface S3Fake {
   readonly bucket: Bucket
-  readonly asked: ReadonlyArray<Asked>
+  readonly requests: ReadonlyArray<Asked>
 }
 
 export const secret_key = "secret-of-the-fake"
@@ -38,12 +38,12 @@ export const s3Error = (response: ServerResponse, status: number, code: string) 
 
 /** The fake on a free loopback port until the scope ends, and access to its bucket. */
 export const s3Fake = (options: S3FakeOptions = {}) => {
-  const asked: Array<Asked> = []
+  const requests: Array<Asked> = []
   const answer = fakeAnswers()
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const { method = "", url = "", headers } = request
     const one = { method, url, host: headers.host ?? "", headers }
-    asked.push(one)
+    requests.push(one)
     if (options.instead?.(one, response)) return
     const parts: Array<Buffer> = []
     request.on("data", (part: Buffer) => parts.push(part))
@@ -66,7 +66,7 @@ export const s3Fake = (options: S3FakeOptions = {}) => {
       const endpoint = `${tls ? "https" : "http"}://127.0.0.1:${port}`
       const keys = { access_key: Redacted.make("AK"), secret_key: Redacted.make(secret_key) }
       const place = { endpoint, bucket: "bucket", region: null, ca_cert: null } as const
-      return { bucket: { ...place, addressing_mode: "path", ...keys }, asked }
+      return { bucket: { ...place, addressing_mode: "path", ...keys }, requests }
     }),
   )
 }
@@ -120,9 +120,9 @@ const fakeAnswers = () => {
     const stored = objects.get(pathname)
     if (pathname === "/") return response.end("<ListAllMyBucketsResult/>")
     if (pathname === "/bucket" || pathname === "/bucket/") {
-      const [asked = ""] = searchParams.keys()
-      const found = configurations[asked] ?? "<ListBucketResult/>"
-      return asked === "lifecycle"
+      const [requests = ""] = searchParams.keys()
+      const found = configurations[requests] ?? "<ListBucketResult/>"
+      return requests === "lifecycle"
         ? s3Error(response, 404, "NoSuchLifecycleConfiguration")
         : response.end(found)
     }

@@ -88,7 +88,7 @@ export const serveEvents = Effect.gen(function* () {
 })
 
 /** A published event with this sequence number. */
-export const told = (
+export const publishedEvent = (
   n: number,
   more: Partial<CloudEvent> & { readonly service?: string; readonly aggregate?: string } = {},
 ): Published => {
@@ -233,8 +233,8 @@ export const asAdmin = Effect.provideService(
 )
 
 /** The body of the handler's response, without HTTP. */
-export const bodyOf = Effect.fnUntraced(function* (asked: Parameters<typeof subscribe>[0]) {
-  const { body } = yield* subscribe(asked)
+export const bodyOf = Effect.fnUntraced(function* (request: Parameters<typeof subscribe>[0]) {
+  const { body } = yield* subscribe(request)
   if (body._tag !== "Stream") assert.fail(`The body is ${body._tag}.`)
   return body.stream
 })

@@ -25,7 +25,7 @@ import { sqlite } from "#sqlite"
 import { serveHttp } from "../http.ts"
 import { temporaryFolder } from "../programs/nats.ts"
 import { eventsMemory } from "../publishing.ts"
-import { tell, told } from "./events-served.ts"
+import { publishedEvent, tell } from "./events-served.ts"
 
 const Api = HttpApi.make("system").add(WebhooksGroup, AdminWebhooksGroup)
 const handlers = Layer.mergeAll(
@@ -95,7 +95,7 @@ const commanded = (command_id: string, id: string, command: WebhookCommand) =>
     ),
   )
 
-export const served = (name: string, body: (asked: Asked) => Promise<void>) =>
+export const served = (name: string, body: (request: Asked) => Promise<void>) =>
   it.live(name, () =>
     Effect.gen(function* () {
       const sent: Array<Parcel> = []
@@ -128,22 +128,23 @@ export const served = (name: string, body: (asked: Asked) => Promise<void>) =>
       yield* Effect.promise(() =>
         body({
           sent,
-          ask: async (who, method, path, asked, more = {}) => {
+          ask: async (who, method, path, input, more = {}) => {
             const answer = await fetch(path, {
               method,
               headers: {
                 ...(who === "nobody" ? {} : { authorization: `Bearer ${who}` }),
-                ...(asked === undefined ? {} : { "content-type": "application/json" }),
+                ...(input === undefined ? {} : { "content-type": "application/json" }),
                 ...more,
               },
-              ...(asked === undefined ? {} : { body: JSON.stringify(asked) }),
+              ...(input === undefined ? {} : { body: JSON.stringify(input) }),
             })
             const text = await answer.text()
             const { status, headers } = answer
             return { status, headers, body: text === "" ? {} : JSON.parse(text) }
           },
           command: (id, command) => run(commanded(`c${commands++}`, id, command)),
-          publish: (count) => run(tell(...Array.from({ length: count }, () => told(++published)))),
+          publish: (count) =>
+            run(tell(...Array.from({ length: count }, () => publishedEvent(++published)))),
           logText: () =>
             run(
               Effect.map(

@@ -3,15 +3,15 @@ import { describe, expect, it } from "vitest"
 import { serious } from "./axe.ts"
 import { bodiesOf, stores } from "./canned.ts"
 import type { World } from "./look.ts"
-import { leave, look } from "./shown.ts"
+import { leave, look } from "./view.ts"
 
 export const describeAccess = (world: () => World) =>
   describe("access", () => {
     for (const colorScheme of ["light", "dark"] as const) {
       it(`finds nothing serious when ${colorScheme}: page, drawer, no data, fault`, async () => {
         const { browser, served } = world()
-        const shown = await look(browser, served, { colorScheme })
-        const { page } = shown
+        const view = await look(browser, served, { colorScheme })
+        const { page } = view
         await page.getByLabel("Tier 2").check()
         await page.locator("summary").click()
         expect(await serious(page)).toEqual([])
@@ -29,24 +29,24 @@ export const describeAccess = (world: () => World) =>
         await page.clock.runFor(60_000)
         await page.getByRole("alert").waitFor()
         expect(await serious(page)).toEqual([])
-        await leave(shown)
+        await leave(view)
       })
     }
 
     it("sees what axe would find", async () => {
       const { browser, served } = world()
-      const shown = await look(browser, served)
-      await shown.page.evaluate(() =>
+      const view = await look(browser, served)
+      await view.page.evaluate(() =>
         document.querySelector("h1")?.append(document.createElement("button")),
       )
-      expect(await serious(shown.page)).toHaveLength(1)
-      await leave(shown)
+      expect(await serious(view.page)).toHaveLength(1)
+      await leave(view)
     })
 
     it("has a way by Tab from the top through switch, lines, chart, tiles and tables", async () => {
       const { browser, served } = world()
-      const shown = await look(browser, served)
-      const { page } = shown
+      const view = await look(browser, served)
+      const { page } = view
       const stops: string[] = []
       const stops_max = 80
       while (stops.length < stops_max) {
@@ -67,13 +67,13 @@ export const describeAccess = (world: () => World) =>
       expect(stops[11]).toBe("summary")
       const metric = stops.filter((stop) => stop.startsWith("a #metric="))
       expect(metric).toHaveLength(48)
-      await leave(shown)
+      await leave(view)
     })
 
     it("reads the chart by arrow keys, and as a table", async () => {
       const { browser, served } = world()
-      const shown = await look(browser, served)
-      const { page } = shown
+      const view = await look(browser, served)
+      const { page } = view
       const { composite_history } = JSON.parse(served.bodies.get("/api/dashboard") ?? "{}")
       const plane = page.getByRole("slider", { name: /^Composite history/ })
       await plane.focus()
@@ -91,14 +91,14 @@ export const describeAccess = (world: () => World) =>
       const rows = () => page.locator(".values tbody tr").count()
       await expect.poll(rows).toBe(composite_history.length)
       expect(await page.locator(".values tbody th").first().textContent()).toBe("20 Nov 2026")
-      await leave(shown)
+      await leave(view)
     })
 
     it("reads the chart by a finger, which leaves it where it was lifted", async () => {
       const { browser, served } = world()
       const finger = { size: "phone", hasTouch: true, isMobile: true } as const
-      const shown = await look(browser, served, finger)
-      const { page } = shown
+      const view = await look(browser, served, finger)
+      const { page } = view
       const plane = page.locator("#history-chart .u-over")
       await plane.scrollIntoViewIfNeeded()
       const { x = 0, y = 0, width = 0 } = (await plane.boundingBox()) ?? {}
@@ -118,13 +118,13 @@ export const describeAccess = (world: () => World) =>
       for (const part of [0.4, 0.3, 0.2, 0.1]) await touch("touchMove", part)
       await touch("touchEnd", 0.1)
       await expect.poll(at).toSatisfy((index: number) => Math.abs(index - 25) < 5)
-      await leave(shown)
+      await leave(view)
     })
 
     it("has landmarks, one title, and headings in their order", async () => {
       const { browser, served } = world()
-      const shown = await look(browser, served)
-      const { page } = shown
+      const view = await look(browser, served)
+      const { page } = view
       for (const role of ["banner", "main", "status"] as const) {
         expect(await page.getByRole(role).count()).toBe(1)
       }
@@ -137,6 +137,6 @@ export const describeAccess = (world: () => World) =>
       const jumps = levels.filter((level, index) => level - (levels[index - 1] ?? 0) > 1)
       expect(jumps).toEqual([])
       expect(await page.locator("table:not(:has(caption))").count()).toBe(0)
-      await leave(shown)
+      await leave(view)
     })
   })

@@ -1,14 +1,14 @@
 /** The drawer: opening, deep links, closing, and its details of a metric. */
 import { describe, expect, it } from "vitest"
 import type { World } from "./look.ts"
-import { leave, look, overflowOf, picture } from "./shown.ts"
+import { leave, look, overflowOf, picture } from "./view.ts"
 
 export const describeDrawer = (world: () => World) =>
   describe("the drawer", () => {
     it("opens from a tile, keeps the focus, and gives it back on Esc", async () => {
       const { browser, served } = world()
-      const shown = await look(browser, served)
-      const { page } = shown
+      const view = await look(browser, served)
+      const { page } = view
       const tile = page.locator('.tile a[href="#metric=hy_spread"]')
       await tile.focus()
       await page.keyboard.press("Enter")
@@ -21,19 +21,19 @@ export const describeDrawer = (world: () => World) =>
         if (is_of_page) expect(await is_inside()).toBe(true)
         await page.keyboard.press("Tab")
       }
-      await picture(page, "desk-drawer", false)
+      await picture(page, "desktop-drawer", false)
       await page.keyboard.press("Escape")
       await dialog.waitFor({ state: "hidden" })
       // The browser reports a closed dialog to the page only after hiding it.
       await expect.poll(() => new URL(page.url()).hash).toBe("")
       await expect.poll(() => tile.evaluate((one) => one === document.activeElement)).toBe(true)
-      await leave(shown)
+      await leave(view)
     })
 
     it("shows all of the metric, with a chart of its values and one of its z", async () => {
       const { browser, served } = world()
-      const shown = await look(browser, served, { hash: "#metric=hy_spread", size: "phone" })
-      const drawer = shown.page.locator(".drawer")
+      const view = await look(browser, served, { hash: "#metric=hy_spread", size: "phone" })
+      const drawer = view.page.locator(".drawer")
       await drawer.locator(".facts").waitFor()
       const detail = JSON.parse(served.bodies.get("/api/metrics/hy_spread/detail") ?? "{}")
       const text = (await drawer.locator(".drawer-body").textContent()) ?? ""
@@ -54,17 +54,17 @@ export const describeDrawer = (world: () => World) =>
       expect(text).toContain(reason)
       expect(await drawer.locator("canvas").count()).toBe(2)
       expect(await drawer.getByText("Raw values").count()).toBe(0)
-      expect(await overflowOf(shown.page)).toBe(0)
+      expect(await overflowOf(view.page)).toBe(0)
       const summary = drawer.locator("figcaption").nth(1)
       expect(await summary.textContent()).toMatch(/^The z-score went from .+ to .+ on 19 Nov 2026;/)
-      await picture(shown.page, "phone-drawer", false)
-      await leave(shown)
+      await picture(view.page, "phone-drawer", false)
+      await leave(view)
     })
 
     it("draws raw values too where the indicator is a change, over a chosen span", async () => {
       const { browser, served } = world()
-      const shown = await look(browser, served, { hash: "#metric=bank_credit" })
-      const drawer = shown.page.locator(".drawer")
+      const view = await look(browser, served, { hash: "#metric=bank_credit" })
+      const drawer = view.page.locator(".drawer")
       const readout = drawer.locator(".readout").first()
       const { points } = JSON.parse(served.bodies.get("/api/metrics/bank_credit/history") ?? "{}")
       await drawer.getByLabel("Raw values").check()
@@ -76,13 +76,13 @@ export const describeDrawer = (world: () => World) =>
       expect(await length()).toBe(points.length)
       await drawer.getByLabel("Year on year").check()
       expect(await readout.textContent()).toContain("Change over a year")
-      await leave(shown)
+      await leave(view)
     })
 
     it("is opened by a link from elsewhere, and leaves the focus at the tile", async () => {
       const { browser, served } = world()
-      const shown = await look(browser, served, { hash: "#metric=skew" })
-      const { page } = shown
+      const view = await look(browser, served, { hash: "#metric=skew" })
+      const { page } = view
       await page.locator(".drawer .facts").waitFor()
       expect(await page.locator(".drawer-body").textContent()).toContain("no, a gauge")
       await page.getByRole("button", { name: "Close" }).click()
@@ -92,35 +92,35 @@ export const describeDrawer = (world: () => World) =>
       await page.getByRole("dialog").waitFor()
       await page.goForward()
       await page.getByRole("dialog").waitFor({ state: "hidden" })
-      await leave(shown)
+      await leave(view)
     })
 
     it("says why there is no reading, and that an unknown metric is none", async () => {
       const { browser, served } = world()
-      const shown = await look(browser, served, { hash: "#metric=put_call" })
-      const body = shown.page.locator(".drawer-body")
+      const view = await look(browser, served, { hash: "#metric=put_call" })
+      const body = view.page.locator(".drawer-body")
       await body.locator(".facts").waitFor()
       expect(await body.textContent()).toContain("No reading: this metric has no free source.")
       expect(await body.locator("canvas").count()).toBe(0)
-      await shown.page.evaluate(() => {
+      await view.page.evaluate(() => {
         location.hash = "#metric=lending_standards"
       })
       const command = body.locator(".command code")
       const wanted = "npm run almanac -- ingest --metric lending_standards"
       await expect.poll(() => command.textContent()).toBe(wanted)
-      await shown.page.evaluate(() => {
+      await view.page.evaluate(() => {
         location.hash = "#metric=nonsense"
       })
       await body.getByText("Metric nonsense does not exist.").waitFor()
-      await leave(shown)
+      await leave(view)
     })
 
     it("is closed by a click outside it", async () => {
       const { browser, served } = world()
-      const shown = await look(browser, served, { hash: "#metric=nfci" })
-      await shown.page.locator(".drawer .facts").waitFor()
-      await shown.page.mouse.click(40, 400)
-      await shown.page.getByRole("dialog").waitFor({ state: "hidden" })
-      await leave(shown)
+      const view = await look(browser, served, { hash: "#metric=nfci" })
+      await view.page.locator(".drawer .facts").waitFor()
+      await view.page.mouse.click(40, 400)
+      await view.page.getByRole("dialog").waitFor({ state: "hidden" })
+      await leave(view)
     })
   })

@@ -119,7 +119,7 @@ describe("a graceful leave", () => {
   })
   it("sends deletions to the other nodes before it completes", async () => {
     const cluster = makeRepairWorld(four)
-    const blob = cluster.blob("told", "REPLICATION_POLICY_NONE")
+    const blob = cluster.blob("reported", "REPLICATION_POLICY_NONE")
     await cluster.node("d").engine.deleteClusterWide(blob.id, origin, cluster.world.now())
     leave(cluster, "d", four)
     cluster.network.block("d", "a")

@@ -31,8 +31,8 @@ describe("the size of a JPEG", () => {
   it("is read from grayscale files and with EXIF, a profile and a comment", async () => {
     const gray = await image(31, 17).greyscale().jpeg().toBuffer()
     expect(jpegSize(gray)).toEqual({ width: 31, height: 17 })
-    const told = await image(31, 17).withMetadata({ orientation: 6 }).jpeg().toBuffer()
-    expect(jpegSize(told)).toEqual({ width: 31, height: 17 })
+    const result = await image(31, 17).withMetadata({ orientation: 6 }).jpeg().toBuffer()
+    expect(jpegSize(result)).toEqual({ width: 31, height: 17 })
     const comment = Buffer.from([0xff, 0xfe, 0, 4, 0xff, 0xc0])
     const commented = Buffer.concat([gray.subarray(0, 2), comment, gray.subarray(2)])
     expect(jpegSize(commented)).toEqual({ width: 31, height: 17 })

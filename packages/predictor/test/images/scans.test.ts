@@ -77,7 +77,7 @@ const written = (wanted: Written) => {
   ])
 }
 
-const told = async (bytes: Uint8Array, change: Partial<typeof options> = {}) => {
+const reported = async (bytes: Uint8Array, change: Partial<typeof options> = {}) => {
   const decoded = await decode(bytes, { ...options, ...change })
   return "problem" in decoded ? decoded : [decoded.width, decoded.height]
 }
@@ -98,17 +98,17 @@ describe("the scans of a JPEG", () => {
   ]
 
   it.each(kinds)("are at most 100: %s", async (_name, kind) => {
-    expect(await told(written({ ...kind, scans: scans_max }))).toEqual([16, 16])
+    expect(await reported(written({ ...kind, scans: scans_max }))).toEqual([16, 16])
     const many = written({ ...kind, scans: scans_max + 1 })
-    expect(await told(many)).toEqual(refusal(scans_max))
-    expect(await told(many, { auto_orient: true })).toEqual(refusal(scans_max))
+    expect(await reported(many)).toEqual(refusal(scans_max))
+    expect(await reported(many, { auto_orient: true })).toEqual(refusal(scans_max))
     expect(await decodeFast(many, options, 8)).toEqual(refusal(scans_max))
   })
 
   it("are limited for 12 bits, whose header only the decoder reads", async () => {
     const deep = written({ scans: scans_max + 1, precision: 12 })
     expect(jpegSize(deep)).toBeUndefined()
-    expect(await told(deep)).toMatchObject({ problem: "content" })
+    expect(await reported(deep)).toMatchObject({ problem: "content" })
   })
 
   it("are fewer for a large image", async () => {
@@ -122,15 +122,15 @@ describe("the scans of a JPEG", () => {
     const scans = (count: number) =>
       Buffer.concat([few, ...Array.from({ length: count - 1 }, () => Buffer.from(empty))])
     expect(hasMoreScans(scans(limit), limit)).toBe(false)
-    expect(await told(scans(limit + 1))).toEqual(refusal(limit))
+    expect(await reported(scans(limit + 1))).toEqual(refusal(limit))
   })
 
   it("do not include those of a thumbnail, in a comment, or after the end", async () => {
     const thumbnail = written({ scans: scans_max + 1 }).subarray(0, 60_000)
     const head = [...segment(0xe1, ...thumbnail), ...segment(0xfe, ...segment(0xda, 1, 1))]
     const bytes = written({ scans: scans_max, head })
-    expect(await told(bytes)).toEqual([16, 16])
-    expect(await told(Buffer.concat([bytes, thumbnail]))).toEqual([16, 16])
+    expect(await reported(bytes)).toEqual([16, 16])
+    expect(await reported(Buffer.concat([bytes, thumbnail]))).toEqual([16, 16])
   })
 
   it("are counted after bytes that the decoder skips", () => {
@@ -159,16 +159,16 @@ describe("the scans of a JPEG", () => {
     const scans = Array.from({ length: scans_max * 2 }, () => scan)
     const many = Buffer.concat([bytes.subarray(0, -end.length), ...scans, Buffer.from(end)])
     // The decoder reads only the first one.
-    expect(await told(many)).toEqual([40, 30])
+    expect(await reported(many)).toEqual([40, 30])
   })
 
   it("of sharp's output are all allowed", async () => {
     const image = () => sharp({ create: { ...create, background: "green" } })
     for (const optimiseScans of [false, true]) {
       const jpeg = { progressive: true, optimiseScans }
-      expect(await told(await image().jpeg(jpeg).toBuffer())).toEqual([40, 30])
+      expect(await reported(await image().jpeg(jpeg).toBuffer())).toEqual([40, 30])
       const ink = await image().toColourspace("cmyk").jpeg(jpeg).toBuffer()
-      expect(await told(ink)).toEqual([40, 30])
+      expect(await reported(ink)).toEqual([40, 30])
       expect(hasMoreScans(ink, 20)).toBe(false)
     }
   })

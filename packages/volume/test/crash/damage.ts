@@ -98,7 +98,7 @@ const isThere = async ({ engine, at }: Life, { content }: Entry) => {
 }
 
 /** Everything stored that is gone was reported exactly once. */
-const checkTold = async (life: Life, stored: ReadonlyArray<Entry>) => {
+const checkReports = async (life: Life, stored: ReadonlyArray<Entry>) => {
   const gone: Array<BlobId> = []
   for (const entry of stored) if (!(await isThere(life, entry))) gone.push(entry.content.id)
   const facts = await life.engine.scan(0, facts_max)
@@ -134,7 +134,7 @@ const liveDamaged = async (run: Run, simulated: SimulatedDisk, stored: ReadonlyA
   const { random } = run
   const engine = await run.open(simulated.disk, random.between(1, 2 ** 31))
   const life = lifeOf(run, engine, "clean", () => false)
-  if (stored.length > 0 && random.next() < 1 / 2) await checkTold(life, stored)
+  if (stored.length > 0 && random.next() < 1 / 2) await checkReports(life, stored)
   if (random.next() < 1 / 2) await check(life)
   await work(life, writers, random.between(0, operations))
   await check(life)

@@ -30,29 +30,29 @@ const { replicate, replicate_many } = operations
  */
 const watched = async (...given: Parameters<typeof linked>) => {
   const { calls, peer, ...rest } = await linked(...given)
-  const asked: Array<{ operation: number; bytes: number }> = []
+  const requests: Array<{ operation: number; bytes: number }> = []
   const { version, call: ask } = await calls.to(peer.address)
   const link: Connection = {
     version,
     call: (operation, json, body, deadline_ms) => {
       assert(Array.isArray(body), "what is sent together is there at once")
       const bytes = body.reduce((sum: number, part: Uint8Array) => sum + part.length, 0)
-      asked.push({ operation, bytes })
+      requests.push({ operation, bytes })
       return ask(operation, json, body, deadline_ms)
     },
   }
   const peers = peersLink({ ...calls, to: async () => link })
   const send = (bytes: Uint8Array, more: Parameters<typeof orderOf>[1] = {}, deadline_ms = 5000) =>
     peers.send(peer, orderOf(bytes, more), [bytes], "put", deadline_ms)
-  return { ...rest, link, asked, send, version, ask }
+  return { ...rest, link, requests, send, version, ask }
 }
 
 /** That many copies of this size, each with different bytes. */
 const copies = (count: number, size: number) =>
   Array.from({ length: count }, (_, n) => noise(n + 1, size))
 
-const operationsOf = (asked: ReadonlyArray<{ readonly operation: number }>) =>
-  asked.map(({ operation }) => operation)
+const operationsOf = (requests: ReadonlyArray<{ readonly operation: number }>) =>
+  requests.map(({ operation }) => operation)
 
 /** A store whose writes do not finish before `let_go`. */
 const held = (local = memoryEngine()) => {
@@ -76,7 +76,7 @@ const held = (local = memoryEngine()) => {
 describe("small copies that are sent at once", () => {
   it("go as one question, and each is stored with all that is known of it", async () => {
     const local = memoryEngine()
-    const { asked, send } = await watched(local)
+    const { requests, send } = await watched(local)
     const all = [new Uint8Array(0), ...copies(30, 4096), noise(99, 65_536)]
     const origin = (n: number) => ({ actor: `a-${n}`, request_id: `r-${n}`, correlation_id: "c" })
     const orders = all.map((_, n) => ({
@@ -85,7 +85,7 @@ describe("small copies that are sent at once", () => {
       created_at: BigInt(n + 1),
     }))
     const received = await Promise.all(all.map((bytes, n) => send(bytes, orders[n])))
-    assert.deepEqual(operationsOf(asked), [replicate_many])
+    assert.deepEqual(operationsOf(requests), [replicate_many])
     const facts = await local.scan(0, 100)
     for (const [n, bytes] of all.entries()) {
       const { copy, created } = received[n] ?? assert.fail()
@@ -112,7 +112,7 @@ describe("small copies that are sent at once", () => {
 
   it("fail each alone, for the reason that it has", async () => {
     const local = memoryEngine()
-    const { asked, send } = await watched({
+    const { requests, send } = await watched({
       ...local,
       receive: (order, bytes) => {
         if (order.labels.disk === "full")
@@ -133,7 +133,7 @@ describe("small copies that are sent at once", () => {
     ])
     const codes_wanted = ["FAILED_PRECONDITION", "OK", "INTERNAL", "RESOURCE_EXHAUSTED", "OK"]
     assert.deepEqual(codes, codes_wanted)
-    assert.deepEqual(operationsOf(asked), [replicate_many])
+    assert.deepEqual(operationsOf(requests), [replicate_many])
     assert.deepEqual(
       (await local.copiesOf([idOf(good), idOf(last)])).map((copy) => copy?.kind),
       ["whole", "whole"],
@@ -142,7 +142,7 @@ describe("small copies that are sent at once", () => {
 
   it("go in as many questions as their bytes, their labels and their count want", async () => {
     const local = memoryEngine()
-    const { asked, send } = await watched(local)
+    const { requests, send } = await watched(local)
     const labels = { k: "\u0001".repeat(8000), "\u0002": "\u0003".repeat(8000) }
     const sent = [
       ...copies(600, 10).map((bytes) => send(bytes)),
@@ -152,24 +152,24 @@ describe("small copies that are sent at once", () => {
     for (const { copy } of await Promise.all(sent)) {
       assert.equal((await local.copiesOf([copy.id]))[0]?.kind, "whole")
     }
-    assert(asked.every(({ operation, bytes }) => operation === replicate_many && bytes <= mib))
+    assert(requests.every(({ operation, bytes }) => operation === replicate_many && bytes <= mib))
     // The 600 are limited by count, the 40 by bytes, and the 9 by labels to one or two per request.
-    assert(asked.length > 2 + 2 + 4 && asked.length < 20, `${asked.length} questions`)
+    assert(requests.length > 2 + 2 + 4 && requests.length < 20, `${requests.length} questions`)
   })
 
   it("are sent one by one to a node that knows of no batches", async () => {
-    const { asked, send } = await watched(memoryEngine(), true, { oldest: 1, newest: 2 })
+    const { requests, send } = await watched(memoryEngine(), true, { oldest: 1, newest: 2 })
     const codes = await Promise.all(copies(5, 100).map((bytes) => codeOf(send(bytes))))
     assert.deepEqual(codes, Array(5).fill("OK"))
-    assert.deepEqual(operationsOf(asked), Array(5).fill(replicate))
+    assert.deepEqual(operationsOf(requests), Array(5).fill(replicate))
   })
 
   it("leave out a large one, and one that differs from its announced length", async () => {
-    const { asked, send } = await watched()
+    const { requests, send } = await watched()
     const bytes = noise(1, 100)
     const codes = [send(noise(2, 65_537)), send(bytes, { size: 99 }), send(noise(3, 10))]
     assert.deepEqual(await Promise.all(codes.map(codeOf)), ["OK", "INTERNAL", "OK"])
-    const sent = operationsOf(asked).toSorted((one, other) => one - other)
+    const sent = operationsOf(requests).toSorted((one, other) => one - other)
     assert.deepEqual(sent, [replicate, replicate, replicate_many])
   })
 
@@ -189,7 +189,7 @@ describe("small copies that are sent at once", () => {
 describe("small copies that come while others are under way", () => {
   it("go at once while few questions are, then wait for an answer and go together", async () => {
     const { store, let_go, finishing } = held()
-    const { asked, link } = await watched(store)
+    const { requests, link } = await watched(store)
     // The window is long, so no batch is sent because of a timeout.
     const queue = copyQueue(link, 60_000)
     const send = (bytes: Uint8Array) =>
@@ -203,7 +203,7 @@ describe("small copies that come while others are under way", () => {
     assert.equal(finishing(), 4)
     let_go()
     assert((await Promise.all(sent)).every(({ created }) => created))
-    assert.deepEqual(operationsOf(asked), Array(5).fill(replicate_many))
+    assert.deepEqual(operationsOf(requests), Array(5).fill(replicate_many))
   })
 
   it("do not wait long for one that is stuck", async () => {
@@ -243,16 +243,16 @@ describe("a batch", () => {
   })
 
   it("is answered for each of its copies, and for no other", () => {
-    const said = (whole: Uint8Array, json: unknown = []) => ({
+    const replyWith = (whole: Uint8Array, json: unknown = []) => ({
       json,
       whole,
       pieces: () => assert.fail("they came at once"),
     })
     const bytes = 2 * (1 + copyBytesIn(3))
     const failed = [{ at: 1, code: "UNAVAILABLE", detail: "the disk" }]
-    const outcomes = decodeOutcomes(said(Buffer.alloc(bytes), failed), 2, 3)
+    const outcomes = decodeOutcomes(replyWith(Buffer.alloc(bytes), failed), 2, 3)
     const codes = outcomes.map((outcome) => "code" in outcome && outcome.code)
     assert.deepEqual(codes, ["INTERNAL", "UNAVAILABLE"])
-    assert.throws(() => decodeOutcomes(said(Buffer.alloc(bytes)), 3, 3))
+    assert.throws(() => decodeOutcomes(replyWith(Buffer.alloc(bytes)), 3, 3))
   })
 })

@@ -29,7 +29,7 @@ const opened = async (
     secret,
     ...options,
     handlerFor: (node_id, version) => async (question) => ({
-      json: { node_id, said: question.json, ...(options.versions && { version }) },
+      json: { node_id, echo: question.json, ...(options.versions && { version }) },
       body: [question.whole ?? new Uint8Array(0)],
     }),
   })
@@ -100,9 +100,9 @@ const proven = (called_nonce: string, caller_nonce = newNonce()) =>
 describe("the endpoint for other nodes", () => {
   it("lets in who proves to have the cluster's secret, and says who it is", async () => {
     const { address } = await opened()
-    const said = await called().call(address, 3, { id: "abc" }, [Buffer.from("bytes")], 2000)
-    assert.deepEqual(said.json, { node_id: "node-2", said: { id: "abc" } })
-    assert.equal(String(said.whole), "bytes")
+    const reply = await called().call(address, 3, { id: "abc" }, [Buffer.from("bytes")], 2000)
+    assert.deepEqual(reply.json, { node_id: "node-2", echo: { id: "abc" } })
+    assert.equal(String(reply.whole), "bytes")
   })
 
   it("keeps one connection for many questions", async () => {
@@ -118,15 +118,15 @@ describe("the endpoint for other nodes", () => {
   ] as const) {
     it(`refuses a node with ${name}`, async () => {
       const { address } = await opened()
-      const asked = called(options).call(address, 1, {}, [], 2000)
-      await assert.rejects(asked, { code: "UNAUTHENTICATED" })
+      const pending = called(options).call(address, 1, {}, [], 2000)
+      await assert.rejects(pending, { code: "UNAUTHENTICATED" })
     })
   }
 
   it("rejects callers without its own secret, even if it has none itself", async () => {
     const { address } = await opened({ secret: "" })
-    const asked = called({ secret: "" }).call(address, 1, {}, [], 2000)
-    await assert.rejects(asked, { code: "UNAUTHENTICATED" })
+    const pending = called({ secret: "" }).call(address, 1, {}, [], 2000)
+    await assert.rejects(pending, { code: "UNAUTHENTICATED" })
   })
 
   for (const [theirs, ours, version] of [
@@ -136,8 +136,8 @@ describe("the endpoint for other nodes", () => {
     it(`speaks version ${version}, the newest that both know`, async () => {
       const { address } = await opened({ versions: theirs })
       const calls = called({ versions: ours })
-      const said = await calls.call(address, 1, "x", [], 2000)
-      assert.deepEqual(said.json, { node_id: "node-2", said: "x", version })
+      const reply = await calls.call(address, 1, "x", [], 2000)
+      assert.deepEqual(reply.json, { node_id: "node-2", echo: "x", version })
       assert.equal((await calls.to(address)).version, version)
       assert.equal(calls.mismatchWith(address), undefined)
     })
@@ -187,8 +187,8 @@ describe("the endpoint for other nodes", () => {
     ends.push(() => void server.close())
     // A server that listens on a port has an address of this type.
     const { port } = server.address() as AddressInfo
-    const asked = called().call(`127.0.0.1:${port}`, 1, {}, [], 2000)
-    await assert.rejects(asked, { code: "UNAUTHENTICATED", message: /could not authenticate/ })
+    const pending = called().call(`127.0.0.1:${port}`, 1, {}, [], 2000)
+    await assert.rejects(pending, { code: "UNAUTHENTICATED", message: /could not authenticate/ })
   })
 
   it("returns 401 with the blob envelope to all others, also with a user's token", async () => {

@@ -50,14 +50,14 @@ const linked = async (answering: Handler) => {
   return { link, socket, sockets, closed: () => closed }
 }
 
-const bytesOf = async (said: Message) => {
+const bytesOf = async (message: Message) => {
   const parts: Array<Uint8Array> = []
-  for await (const piece of said.pieces()) parts.push(piece)
+  for await (const piece of message.pieces()) parts.push(piece)
   return Buffer.concat(parts)
 }
 
 const echo: Handler = async (question) => ({
-  json: { operation: question.operation, said: question.json },
+  json: { operation: question.operation, echo: question.json },
   body: question.whole === undefined ? question.pieces() : [question.whole],
 })
 
@@ -68,18 +68,18 @@ const pieces = async function* (sizes: ReadonlyArray<number>) {
 describe("a link between nodes", () => {
   it("carries a question with its operation, JSON and bytes, and its answer", async () => {
     const { link } = await linked(echo)
-    const said = await link.call(7, { id: "abc" }, [noise(1, 4096), noise(2, 5)], 1000)
-    assert.deepEqual(said.json, { operation: 7, said: { id: "abc" } })
-    assert.deepEqual(await bytesOf(said), Buffer.concat([noise(1, 4096), noise(2, 5)]))
+    const reply = await link.call(7, { id: "abc" }, [noise(1, 4096), noise(2, 5)], 1000)
+    assert.deepEqual(reply.json, { operation: 7, echo: { id: "abc" } })
+    assert.deepEqual(await bytesOf(reply), Buffer.concat([noise(1, 4096), noise(2, 5)]))
   })
 
   it("carries streams of any length both ways at once", { timeout: 20_000 }, async () => {
     const { link } = await linked(echo)
     const sizes = [1, 3 * mib, 17, 0, 6 * mib + 1, piece_bytes_max, 2 * window_bytes]
-    const said = await link.call(1, {}, pieces(sizes), 10_000)
+    const reply = await link.call(1, {}, pieces(sizes), 10_000)
     const sent: Array<Uint8Array> = []
     for await (const piece of pieces(sizes)) sent.push(piece)
-    assert.ok((await bytesOf(said)).equals(Buffer.concat(sent)))
+    assert.ok((await bytesOf(reply)).equals(Buffer.concat(sent)))
   })
 
   it("keeps many exchanges apart", async () => {
@@ -89,9 +89,9 @@ describe("a link between nodes", () => {
     })
     const answers = await Promise.all(
       Array.from({ length: 500 }, async (_, at) => {
-        const said = await link.call(at % 200, at, [noise(at, at * 31)], 5000)
-        assert.deepEqual(said.json, { operation: at % 200, said: at })
-        return (await bytesOf(said)).equals(noise(at, at * 31))
+        const reply = await link.call(at % 200, at, [noise(at, at * 31)], 5000)
+        assert.deepEqual(reply.json, { operation: at % 200, echo: at })
+        return (await bytesOf(reply)).equals(noise(at, at * 31))
       }),
     )
     assert.ok(answers.every((is_same) => is_same))
@@ -106,7 +106,7 @@ describe("a link between nodes", () => {
   })
 
   it("times out at the deadline, and notifies the other side", async () => {
-    const { promise: told, resolve: tell } = Promise.withResolvers<void>()
+    const { promise: notified, resolve: tell } = Promise.withResolvers<void>()
     const { link } = await linked(async ({ operation, json }, signal) => {
       if (operation === 2) return { json }
       await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()))
@@ -114,7 +114,7 @@ describe("a link between nodes", () => {
       return { json: null }
     })
     assert.equal(await codeOf(link.call(1, {}, undefined, 30)), "DEADLINE_EXCEEDED")
-    await told
+    await notified
     assert.equal((await link.call(2, "still here", undefined, 1000)).json, "still here")
   })
 
@@ -149,8 +149,8 @@ describe("a link between nodes", () => {
       }
       return { json: {}, body: body() }
     })
-    const said = await link.call(1, {}, undefined, 1000)
-    for await (const piece of said.pieces()) {
+    const reply = await link.call(1, {}, undefined, 1000)
+    for await (const piece of reply.pieces()) {
       assert.ok(piece.length > 0 && piece.length <= mib)
       break
     }
@@ -158,7 +158,7 @@ describe("a link between nodes", () => {
   })
 
   it("fails what is under way when the connection is lost, on either side", async () => {
-    const { promise: asked, resolve: ask } = Promise.withResolvers<void>()
+    const { promise: requested, resolve: ask } = Promise.withResolvers<void>()
     const { promise: aborted, resolve: abort } = Promise.withResolvers<void>()
     const { link, socket, closed } = await linked(async (_, signal) => {
       signal.addEventListener("abort", () => abort())
@@ -166,7 +166,7 @@ describe("a link between nodes", () => {
       return new Promise(() => undefined)
     })
     const waiting = codeOf(link.call(1, {}, undefined, 60_000))
-    await asked
+    await requested
     socket.destroy()
     assert.equal(await waiting, "UNAVAILABLE")
     await aborted

@@ -166,8 +166,8 @@ describe("a copy that takes over a later put's time", () => {
 
   it("is awaited until the caller's deadline", async () => {
     const { peers, peer } = await linked(engineWith({ renew: () => new Promise(() => {}) }))
-    const asked = peers.renew(peer, orderOf(noise(1, 10)).id, 5n, 20)
-    await assert.rejects(asked, /did not respond within 20 ms/)
+    const pending = peers.renew(peer, orderOf(noise(1, 10)).id, 5n, 20)
+    await assert.rejects(pending, /did not respond within 20 ms/)
   })
 })
 
@@ -263,8 +263,8 @@ describe("a node's refusal", () => {
       [operations.take_back, null, noise(1, 0)],
     ]
     for (const [operation, json, bytes] of wrong) {
-      const asked = calls.call(address, operation, json, [bytes], 5000)
-      assert.equal(await codeOf(asked), "INTERNAL", JSON.stringify([operation, json]))
+      const pending = calls.call(address, operation, json, [bytes], 5000)
+      assert.equal(await codeOf(pending), "INTERNAL", JSON.stringify([operation, json]))
     }
     assert.deepEqual(await peers.copiesOf(peer, [id]), [undefined])
     assert.equal(door.count(), 1)

@@ -25,8 +25,8 @@ describe("Barbican", () => {
       const { cloud, vault } = yield* opened
       cloud.answers[`GET ${payload}`] = () => ({ status: 200, body: Buffer.from("hidden") })
       expect(Redacted.value(yield* vault.read(by, href))).toBe("hidden")
-      const asked = cloud.asked.find(({ path }) => path === payload)
-      expect([asked?.headers["x-auth-token"], asked?.headers.accept]).toEqual([
+      const request = cloud.requests.find(({ path }) => path === payload)
+      expect([request?.headers["x-auth-token"], request?.headers.accept]).toEqual([
         "tenant-token",
         "application/octet-stream",
       ])
@@ -37,17 +37,17 @@ describe("Barbican", () => {
     Effect.gen(function* () {
       const { cloud, vault } = yield* opened
       cloud.answers[`GET ${payload}`] = () => ({ status: 503, body: "<html>" })
-      const said = (answer: Said) => {
+      const response = (answer: Said) => {
         cloud.answers["GET /v3/auth/tokens"] = () => answer
         return Effect.map(Effect.flip(vault.read(by, href)), ({ code, detail }) => [code, detail])
       }
       const denied = "svc.trust_access_denied"
       const down = ["svc.backend_unavailable", "Barbican returned status 503."]
-      expect(yield* said({ status: 200 })).toEqual(down)
-      expect(yield* said({ status: 500 })).toEqual(down)
-      expect(yield* said({ status: 404 })).toEqual([denied, denials.gone])
-      expect(yield* said({ status: 403 })).toEqual([denied, denials.powerless])
-      const subjects = cloud.asked.map(({ headers }) => headers["x-subject-token"])
+      expect(yield* response({ status: 200 })).toEqual(down)
+      expect(yield* response({ status: 500 })).toEqual(down)
+      expect(yield* response({ status: 404 })).toEqual([denied, denials.gone])
+      expect(yield* response({ status: 403 })).toEqual([denied, denials.powerless])
+      const subjects = cloud.requests.map(({ headers }) => headers["x-subject-token"])
       expect(subjects).toContain("tenant-token")
     }),
   )
@@ -100,7 +100,7 @@ describe("Barbican", () => {
         },
       })
       expect(yield* vault.find(by, "key")).toBe("https://b/v1/secrets/3")
-      const { query } = cloud.asked.at(-1) ?? {}
+      const { query } = cloud.requests.at(-1) ?? {}
       expect([query?.get("name"), query?.get("sort")]).toEqual(["key", "created:desc"])
       expect(yield* vault.find(by, "none")).toBeUndefined()
     }),
@@ -109,11 +109,11 @@ describe("Barbican", () => {
   it.effect("keeps text as it is, white space around it as well", () =>
     Effect.gen(function* () {
       const { cloud, vault } = yield* opened
-      const said: Said = { status: 201, body: { secret_ref: href } }
-      cloud.answers[`POST ${secrets}`] = () => said
+      const answer: Said = { status: 201, body: { secret_ref: href } }
+      cloud.answers[`POST ${secrets}`] = () => answer
       const stored = Effect.fnUntraced(function* (text: string) {
         yield* vault.store(by, { name: "n", payload: Redacted.make(text) })
-        return JSON.parse(cloud.asked.at(-1)?.body ?? "")
+        return JSON.parse(cloud.requests.at(-1)?.body ?? "")
       })
       expect(yield* stored("pass word")).toMatchObject({ payload: "pass word" })
       const encoded = { payload: "cAo=", payload_content_encoding: "base64" }

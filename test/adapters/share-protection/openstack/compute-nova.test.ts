@@ -37,7 +37,7 @@ const placed = Effect.fnUntraced(function* (change: Record<string, unknown> = {}
   return { cloud, compute: yield* computeNova(session, settings) }
 })
 
-const asked = (): Boot => ({
+const bootRequest = (): Boot => ({
   worker_id: WorkerId.make(v7()),
   image: images.worker,
   project_id: ProjectId.make("p"),
@@ -69,11 +69,11 @@ describe("machines of Nova", () => {
       const networks = ["net-1", "net-2"]
       const more = { networks, security_groups: ["workers"], key_name: "operators" }
       const { cloud, compute } = yield* placed(more)
-      const boot = { ...asked(), domain_id: DomainId.make("domain-1") }
+      const boot = { ...bootRequest(), domain_id: DomainId.make("domain-1") }
       yield* compute.boot(boot)
       const [server] = cloud.servers.values()
       assert(server !== undefined)
-      const { user_data, imageRef, ...rest } = server.asked
+      const { user_data, imageRef, ...rest } = server.boot_request
       assert.isString(imageRef)
       assert.deepEqual(rest, {
         name: `almanac-worker-${boot.worker_id}`,
@@ -88,10 +88,10 @@ describe("machines of Nova", () => {
       const [first, ...lines] = text.split("\n")
       assert.equal(first, "#cloud-config")
       const [[...words]] = JSON.parse(lines.join("\n")).runcmd
-      const said = ["--worker-id", "--project-id", "--image", "--domain-id"].map(
+      const flags = ["--worker-id", "--project-id", "--image", "--domain-id"].map(
         (flag) => words[words.indexOf(flag) + 1],
       )
-      assert.deepEqual(said, [boot.worker_id, "p", images.worker, "domain-1"])
+      assert.deepEqual(flags, [boot.worker_id, "p", images.worker, "domain-1"])
     }).pipe(Effect.scoped),
   )
 
@@ -105,7 +105,7 @@ describe("machines of Nova", () => {
       Effect.gen(function* () {
         const { cloud, compute } = yield* placed()
         cloud.fault = { on: /^POST/, status, body }
-        const failure = yield* Effect.flip(compute.boot(asked()))
+        const failure = yield* Effect.flip(compute.boot(bootRequest()))
         assert.equal(failure.code, "svc.worker_unavailable")
         assert.notInclude(failure.detail, Object.values(body)[0].message)
       }).pipe(Effect.scoped),
@@ -118,12 +118,12 @@ describe("machines of Nova", () => {
       for (const on of [/^POST/, /detail/, /images/]) {
         for (const status of [429, 500, 503]) {
           cloud.fault = { on, status, body: {} }
-          const failure = yield* Effect.flip(compute.boot(asked()))
+          const failure = yield* Effect.flip(compute.boot(bootRequest()))
           assert.equal(failure.code, "svc.backend_unavailable", `${on} ${status}`)
         }
       }
       cloud.fault = { on: /^DELETE/, status: 503, body: {} }
-      const boot = asked()
+      const boot = bootRequest()
       yield* compute.boot(boot)
       const failure = yield* Effect.flip(compute.destroy(boot.worker_id))
       assert.equal(failure.code, "svc.backend_unavailable")
@@ -133,7 +133,7 @@ describe("machines of Nova", () => {
   it.live("are found again when the answer to their request was lost", () =>
     Effect.gen(function* () {
       const { cloud, compute } = yield* placed()
-      const boot = asked()
+      const boot = bootRequest()
       cloud.is_answer_lost = true
       const failure = yield* Effect.flip(compute.boot(boot))
       assert.equal(failure.code, "svc.backend_unavailable")
@@ -146,7 +146,7 @@ describe("machines of Nova", () => {
   it.live("are unusable if Nova could not create them, and can be released", () =>
     Effect.gen(function* () {
       const { cloud, compute } = yield* placed()
-      const boot = asked()
+      const boot = bootRequest()
       yield* compute.boot(boot)
       for (const server of cloud.servers.values()) server.status = "ERROR"
       assert.equal(yield* compute.find(boot.worker_id), "gone")

@@ -63,8 +63,8 @@ const sequence = (...all: ReadonlyArray<Said>) => {
 }
 
 /** The changes that the fake was requested to make. */
-const done = ({ asked }: Fake) =>
-  asked
+const done = ({ requests }: Fake) =>
+  requests
     .filter(({ method, path }) => method !== "GET" && path.startsWith(v2))
     .map(({ method, path, body }) => [method, path.slice(v2.length), body && JSON.parse(body)])
 
@@ -79,7 +79,7 @@ describe("Manila", () => {
       const found = yield* shares.find(project_id, share_id)
       expect([found?.name, found?.size_bytes]).toEqual([share_id, 2 * 2 ** 30])
       expect(yield* shares.find(ProjectId.make("p2"), share_id)).toBeUndefined()
-      expect(cloud.asked.at(-1)?.headers["x-openstack-manila-api-version"]).toBe("2.65")
+      expect(cloud.requests.at(-1)?.headers["x-openstack-manila-api-version"]).toBe("2.65")
     }),
   )
 
@@ -177,7 +177,7 @@ describe("Manila", () => {
     Effect.gen(function* () {
       const { cloud, shares } = yield* opened()
       const copy = share({ id: v7(), name, mount_snapshot_support: false })
-      const shown = { status: 200, body: { share: copy } }
+      const copied = { status: 200, body: { share: copy } }
       const like = share({ mount_snapshot_support: false })
       let copies: ReadonlyArray<unknown> = []
       let snapshots: ReadonlyArray<unknown> = [snapshot("available")]
@@ -188,8 +188,8 @@ describe("Manila", () => {
         { status: 200, body: { snapshot: snapshot("available") } },
         { status: 404 },
       )
-      cloud.answers[`POST ${v2}/shares`] = () => shown
-      cloud.answers[`GET ${v2}/shares/${copy.id}`] = sequence(shown, { status: 404 })
+      cloud.answers[`POST ${v2}/shares`] = () => copied
+      cloud.answers[`GET ${v2}/shares/${copy.id}`] = sequence(copied, { status: 404 })
       cloud.answers[`GET ${v2}/shares/${copy.id}/export_locations`] = () => exported
       cloud.answers[`DELETE ${v2}/shares/${copy.id}`] = () => ({ status: 202, body: "" })
       cloud.answers[`DELETE ${v2}/snapshots/n1`] = () => ({ status: 202, body: "" })
@@ -201,9 +201,9 @@ describe("Manila", () => {
       snapshots = []
       copies = []
       yield* shares.release({ token: job_id })
-      const before = cloud.asked.length
+      const before = cloud.requests.length
       yield* shares.release({ token: "../shares" })
-      expect(cloud.asked.length).toBe(before)
+      expect(cloud.requests.length).toBe(before)
       const from = { share_proto: "NFS", size: 2, share_type: "t1", snapshot_id: "n1" }
       expect(done(cloud)).toEqual([
         ["POST", "/shares", { share: { ...from, name, is_public: false } }],
@@ -265,7 +265,7 @@ describe("Manila", () => {
       const wanted = { job_id, like: port_share, name: "restored", by }
       const made = yield* shares.create(project_id, wanted)
       expect([made.share.id, made.path]).toEqual([share_id, folder])
-      const posted = cloud.asked.find(
+      const posted = cloud.requests.find(
         ({ method, path }) => method === "POST" && path === `${v2}/shares`,
       )
       expect(posted?.headers["x-auth-token"]).toBe("tenant-token")
@@ -276,7 +276,7 @@ describe("Manila", () => {
       })
       cloud.answers[`PUT ${v2}/shares/${share_id}`] = () => ({ status: 200, body: {} })
       yield* shares.finish(made.share, wanted)
-      const renamed = cloud.asked.find(({ method }) => method === "PUT")
+      const renamed = cloud.requests.find(({ method }) => method === "PUT")
       expect(renamed?.headers["x-auth-token"]).toBe("tenant-token")
       expect(JSON.parse(renamed?.body ?? "")).toEqual({ share: { display_name: "restored" } })
     }),

@@ -48,13 +48,13 @@ const oldSnapshot = (
 ): string => {
   const place = `${folder}/${repository.bucket}`
   const password = Redacted.value(repository.password)
-  const said = execFileSync(restic, ["-r", place, "backup", "--json", ...words], {
+  const result = execFileSync(restic, ["-r", place, "backup", "--json", ...words], {
     cwd: path,
     input,
     encoding: "utf8",
     env: { ...process.env, RESTIC_PASSWORD: password, RESTIC_CACHE_DIR: `${folder}/cache` },
   })
-  const [, id = ""] = /"snapshot_id":"([0-9a-f]{64})"/.exec(said) ?? []
+  const [, id = ""] = /"snapshot_id":"([0-9a-f]{64})"/.exec(result) ?? []
   return id
 }
 
@@ -120,8 +120,8 @@ describeWithRestic("a restore in place by restic", () => {
       withRepository((engine) =>
         Effect.gen(function* () {
           const path = yield* folderOf(live)
-          const asked = { path, host: "share", tags: [], ...none, ...patterns }
-          const { engine_snapshot_id } = yield* engine.backup(repository, asked, quiet)
+          const options = { path, host: "share", tags: [], ...none, ...patterns }
+          const { engine_snapshot_id } = yield* engine.backup(repository, options, quiet)
           yield* writeTree(path, later)
           const folder = { engine_snapshot_id, path, sub_path }
           const { deleted, after } = yield* restoreInPlace(engine, folder)
@@ -139,8 +139,8 @@ describeWithRestic("a restore in place by restic", () => {
     withRepository((engine) =>
       Effect.gen(function* () {
         const path = yield* folderOf(live)
-        const asked = { path, host: "share", tags: [], ...none, exclude_patterns: ["*.tmp"] }
-        const { engine_snapshot_id } = yield* engine.backup(repository, asked, quiet)
+        const options = { path, host: "share", tags: [], ...none, exclude_patterns: ["*.tmp"] }
+        const { engine_snapshot_id } = yield* engine.backup(repository, options, quiet)
         const [fresh, gone] = ["für", "ünd"].map((name) =>
           Buffer.concat([Buffer.from(`${path}/`), Buffer.from(name, "latin1")]),
         )
@@ -160,8 +160,8 @@ describeWithRestic("a restore in place by restic", () => {
     withRepository((engine) =>
       Effect.gen(function* () {
         const path = yield* folderOf(live)
-        const asked = { path, host: "share", ...none, exclude_patterns: ["a,b", "ö*"] }
-        yield* engine.backup(repository, { ...asked, tags: ["backup=one"] }, quiet)
+        const options = { path, host: "share", ...none, exclude_patterns: ["a,b", "ö*"] }
+        yield* engine.backup(repository, { ...options, tags: ["backup=one"] }, quiet)
         const [snapshot] = yield* engine.snapshots(repository)
         assert.deepEqual(snapshot?.tags, ["backup=one"])
       }),
@@ -199,8 +199,8 @@ describeWithRestic("a restore in place by restic", () => {
       withRepository((engine, folder) =>
         Effect.gen(function* () {
           const path = yield* folderOf({ "a.txt": "a", "home/b.txt": "b" })
-          const told = words.map((word) => word.replace("%", path))
-          const engine_snapshot_id = oldSnapshot(folder, path, told, input)
+          const args = words.map((word) => word.replace("%", path))
+          const engine_snapshot_id = oldSnapshot(folder, path, args, input)
           yield* writeTree(path, { "new.txt": "new", "x.tmp": "x" })
           const restore = { engine_snapshot_id, path, sub_path: null }
           const { deleted } = yield* restoreInPlace(engine, restore)

@@ -42,8 +42,8 @@ const restored = Effect.fnUntraced(function* (more: {
   const engine = yield* Engine
   const path = yield* folderOf(live)
   for (const name of hidden) chmodSync(`${path}/${name}`, 0o000)
-  const asked = { path, host: "share", tags: [], include_patterns: [], exclude_patterns }
-  const made = yield* engine.backup(repository, asked, quiet)
+  const options = { path, host: "share", tags: [], include_patterns: [], exclude_patterns }
+  const made = yield* engine.backup(repository, options, quiet)
   const show = () => {
     for (const name of hidden) chmodSync(`${path}/${name}`, 0o755)
   }

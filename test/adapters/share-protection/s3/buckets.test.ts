@@ -19,16 +19,16 @@ const isLockedPut = ({ headers }: Asked) => headers["x-amz-object-lock-mode"] !=
 describe("a preflight over S3", () => {
   it.live("finds a bucket good, and asks with a lock of a minute", () =>
     Effect.gen(function* () {
-      const { bucket, asked } = yield* s3Fake()
+      const { bucket, requests } = yield* s3Fake()
       const { preflight } = yield* buckets
       const before = Date.now()
       const found = yield* preflight(bucket, { shape: "B" })
       assert.deepInclude(found, { object_lock: true, versioning: true, lifecycle: true })
-      const locked = asked.find(isLockedPut)
+      const locked = requests.find(isLockedPut)
       assert.equal(locked?.headers["x-amz-object-lock-mode"], "COMPLIANCE")
       const until = Date.parse(String(locked?.headers["x-amz-object-lock-retain-until-date"]))
       assert.closeTo(until, before + 60_000, 5_000)
-      for (const { url } of asked.filter(({ method }) => method === "PUT")) {
+      for (const { url } of requests.filter(({ method }) => method === "PUT")) {
         assert.match(url, /^\/bucket\/almanac\/canary\//)
       }
     }),
@@ -130,16 +130,16 @@ describe("a preflight over S3", () => {
         const why = `the S3 service redirects to another address, which is not followed (${status}`
         assert.isTrue(detail.startsWith(`read_write: ${why}`), detail)
       }
-      assert.deepEqual(elsewhere.asked, [])
+      assert.deepEqual(elsewhere.requests, [])
     }),
   )
 
   it.live("is not taken in by a lock that does not hold", () =>
     Effect.gen(function* () {
       const { bucket } = yield* s3Fake({
-        instead: (asked, response) => {
-          if (isDelete(asked)) response.writeHead(204).end()
-          return isDelete(asked)
+        instead: (request, response) => {
+          if (isDelete(request)) response.writeHead(204).end()
+          return isDelete(request)
         },
       })
       assert.equal(yield* failing(bucket), "object_lock: a locked object could be deleted.")
@@ -161,7 +161,7 @@ describe("a preflight over S3", () => {
 
   it.live("distinguishes a failing service from an object lock", () =>
     Effect.gen(function* () {
-      const { bucket, asked } = yield* s3Fake({
+      const { bucket, requests } = yield* s3Fake({
         instead: (one, response) => {
           if (isDelete(one)) s3Error(response, 503, "SlowDown")
           return isDelete(one)
@@ -170,7 +170,7 @@ describe("a preflight over S3", () => {
       const why = "the S3 service returned an error (503 SlowDown)"
       assert.equal(yield* failing(bucket), `object_lock: ${why}.`)
       // Two attempts for the canary without a lock, and two for the locked one.
-      assert.lengthOf(asked.filter(isDelete), 4)
+      assert.lengthOf(requests.filter(isDelete), 4)
     }),
   )
 

@@ -23,7 +23,7 @@ describe("a request to S3", () => {
         ["SignatureDoesNotMatch", "(403 SignatureDoesNotMatch)"],
         ["ask http://evil.example/ for help", "(403)"],
       ]
-      for (const [code = "", said = ""] of codes) {
+      for (const [code = "", message = ""] of codes) {
         const { bucket } = yield* s3Fake({
           instead: (_asked, response) => {
             s3Error(response, 403, code)
@@ -32,7 +32,7 @@ describe("a request to S3", () => {
         })
         const failure = yield* reachFailure(bucket)
         assert.instanceOf(failure, TrustAccessDenied)
-        assert.equal(failure.detail, `The S3 service does not allow it ${said}.`)
+        assert.equal(failure.detail, `The S3 service does not allow it ${message}.`)
       }
     }),
   )
@@ -40,7 +40,7 @@ describe("a request to S3", () => {
   it.live("is made once more after an error of the server", () =>
     Effect.gen(function* () {
       let failures = 0
-      const { bucket, asked } = yield* s3Fake({
+      const { bucket, requests } = yield* s3Fake({
         instead: (_asked, response) => {
           if (failures++ > 0) return false
           s3Error(response, 503, "SlowDown")
@@ -49,7 +49,7 @@ describe("a request to S3", () => {
       })
       const { reach } = yield* buckets
       yield* reach(bucket)
-      assert.lengthOf(asked, 2)
+      assert.lengthOf(requests, 2)
     }),
   )
 
@@ -76,7 +76,7 @@ describe("a request to S3", () => {
 
   it.live("carries only the tenant's keys, regardless of the environment", () =>
     Effect.gen(function* () {
-      const { bucket, asked } = yield* s3Fake()
+      const { bucket, requests } = yield* s3Fake()
       const { reach } = yield* buckets
       yield* Effect.acquireRelease(
         Effect.sync(() => Object.assign(process.env, foreign)),
@@ -86,10 +86,10 @@ describe("a request to S3", () => {
           }),
       )
       yield* reach({ ...bucket, region: "eu-1" })
-      const [one] = asked
+      const [one] = requests
       assert.match(String(one?.headers.authorization), /Credential=AK\/\d+\/eu-1\/s3\//)
       assert.isUndefined(one?.headers["x-amz-security-token"])
-      assert.notInclude(JSON.stringify(asked), secret_key)
+      assert.notInclude(JSON.stringify(requests), secret_key)
     }),
   )
 })
@@ -118,26 +118,26 @@ describe("a certificate of S3's", () => {
   it.live("is trusted by the target's own authority alone", () =>
     Effect.gen(function* () {
       const tls = certificate("s3", "IP:127.0.0.1")
-      const { bucket, asked } = yield* s3Fake({ tls })
+      const { bucket, requests } = yield* s3Fake({ tls })
       const unknown = yield* failing(bucket)
       const begin = "reachability: the S3 service has a certificate that is not trusted"
       assert.equal(unknown, `${begin} (DEPTH_ZERO_SELF_SIGNED_CERT).`)
       const { cert: other } = certificate("other", "IP:127.0.0.1")
       assert.isTrue((yield* failing({ ...bucket, ca_cert: other })).startsWith(begin))
-      assert.deepEqual(asked, [])
+      assert.deepEqual(requests, [])
       const { reach } = yield* buckets
       yield* reach({ ...bucket, ca_cert: tls.cert })
-      assert.lengthOf(asked, 1)
+      assert.lengthOf(requests, 1)
     }),
   )
 
   it.live("of another host is not", () =>
     Effect.gen(function* () {
       const tls = certificate("elsewhere", "DNS:elsewhere.example")
-      const { bucket, asked } = yield* s3Fake({ tls })
+      const { bucket, requests } = yield* s3Fake({ tls })
       const detail = yield* failing({ ...bucket, ca_cert: tls.cert })
       assert.match(detail, /not trusted \(ERR_TLS_CERT_ALTNAME_INVALID\)/)
-      assert.deepEqual(asked, [])
+      assert.deepEqual(requests, [])
     }),
   )
 })

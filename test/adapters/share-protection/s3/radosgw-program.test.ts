@@ -14,8 +14,8 @@ describe.runIf(process.platform === "linux")("a program of radosgw's", () => {
   it.live("answers what it wrote, in its folder, with the environment that it is given", () =>
     Effect.gen(function* () {
       const given = yield* programs
-      const said = yield* runProgram(given, ...shell('echo "$(pwd) $GIVEN $HOME"'))
-      assert.equal(said, `${given.folder} given \n`)
+      const result = yield* runProgram(given, ...shell('echo "$(pwd) $GIVEN $HOME"'))
+      assert.equal(result, `${given.folder} given \n`)
     }),
   )
 
@@ -53,7 +53,7 @@ describe.runIf(process.platform === "linux")("a program of radosgw's", () => {
         const child = yield* startChild(given, ...stubborn)
         // By then it has a child process that shares its pipes.
         yield* Effect.repeat(Effect.sync(child.stdout), {
-          until: (said) => said.includes("ready"),
+          until: (line) => line.includes("ready"),
           schedule: Schedule.spaced(20),
         })
         return child

@@ -37,7 +37,7 @@ const refused = "The S3 service has no public address, and none in targets.allow
 describe("an endpoint", () => {
   it.live("on this machine is not contacted, under any name", () =>
     Effect.gen(function* () {
-      const { bucket, asked } = yield* s3Fake()
+      const { bucket, requests } = yield* s3Fake()
       const { port } = new URL(bucket.endpoint)
       for (const host of loopback) {
         const endpoint = `http://${host}:${port}`
@@ -45,7 +45,7 @@ describe("an endpoint", () => {
         assert.instanceOf(failure, BackendUnavailable, host)
         assert.equal(failure.detail, `${refused} (ERR_ADDRESS_REFUSED).`, host)
       }
-      assert.lengthOf(asked, 0)
+      assert.lengthOf(requests, 0)
     }),
   )
 
@@ -62,10 +62,10 @@ describe("an endpoint", () => {
 
   it.live("of a network that is allowed is asked, and passes its preflight", () =>
     Effect.gen(function* () {
-      const { bucket, asked } = yield* s3Fake()
+      const { bucket, requests } = yield* s3Fake()
       const { reach } = yield* within("127.0.0.0/8")
       yield* reach(bucket)
-      assert.lengthOf(asked, 1)
+      assert.lengthOf(requests, 1)
       const { preflight } = yield* within("127.0.0.0/8")
       assert.isTrue((yield* preflight(bucket, { shape: "B" })).object_lock)
       const named = { ...bucket, endpoint: bucket.endpoint.replace("127.0.0.1", "localhost") }
@@ -75,10 +75,10 @@ describe("an endpoint", () => {
 
   it.live("that may not be reached fails the preflight's first check", () =>
     Effect.gen(function* () {
-      const { bucket, asked } = yield* s3Fake()
+      const { bucket, requests } = yield* s3Fake()
       const detail = yield* failing(bucket, within("10.0.0.0/8"))
       assert.match(detail, /^reachability: .*none in targets\.allowed_networks/)
-      assert.lengthOf(asked, 0)
+      assert.lengthOf(requests, 0)
     }),
   )
 })
@@ -125,18 +125,18 @@ describe("the engine", () => {
 
   it.live("is run when a name server that failed answers again", () =>
     Effect.gen(function* () {
-      let asked = 0
+      let requests = 0
       const { failure, ran } = yield* unlocked("http://s3.example", [], (_, answer) => {
-        if (asked++ === 0) answer(Object.assign(new Error(), { code: "EAI_AGAIN" }), [])
+        if (requests++ === 0) answer(Object.assign(new Error(), { code: "EAI_AGAIN" }), [])
         else answer(null, [{ address: "8.8.8.8", family: 4 }])
       })
-      assert.deepEqual({ failure, ran, asked }, { failure: undefined, ran: true, asked: 2 })
+      assert.deepEqual({ failure, ran, requests }, { failure: undefined, ran: true, requests: 2 })
     }),
   )
 })
 
 describe("an agent", () => {
-  const asked = Effect.fnUntraced(function* (allowed_networks: ReadonlyArray<string>) {
+  const requests = Effect.fnUntraced(function* (allowed_networks: ReadonlyArray<string>) {
     const folder = yield* temporaryFolder
     const { bucket } = yield* s3Fake()
     const settings = settingsWith({
@@ -154,8 +154,8 @@ describe("an agent", () => {
 
   it.live("contacts buckets and runs the engine only as targets.allowed_networks allows", () =>
     Effect.gen(function* () {
-      assert.deepEqual(yield* asked([]), ["Failure", "Failure"])
-      assert.deepEqual(yield* asked(["127.0.0.0/8"]), ["Success", "Success"])
+      assert.deepEqual(yield* requests([]), ["Failure", "Failure"])
+      assert.deepEqual(yield* requests(["127.0.0.0/8"]), ["Success", "Success"])
     }).pipe(Effect.scoped),
   )
 })

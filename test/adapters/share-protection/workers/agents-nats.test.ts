@@ -47,7 +47,7 @@ describeNats("agents over NATS", (it) => {
   it.effect("refuses what is no order, and what is too long for one", () =>
     Effect.gen(function* () {
       const offered: Array<unknown> = []
-      const offer = (asked: unknown) => Effect.sync(() => void offered.push(asked))
+      const offer = (request: unknown) => Effect.sync(() => void offered.push(request))
       yield* (yield* end()).attach(worker_id, { ...willing, offer })
       const connection = yield* connected
       const long = JSON.stringify({ ...order, filler: "x".repeat(job_order_bytes_max + 1024) })

@@ -33,21 +33,21 @@ const room = Effect.fnUntraced(function* (
   const folder = yield* temporaryFolder
   yield* ensureDefaultImage(folder, engine_version)
   writeFileSync(join(folder, "debian.json"), '{"name":"debian"}')
-  const said = join(folder, "said")
+  const calls_path = join(folder, "said")
   const local = yield* computeLocal({
     images_dir: folder,
     max_machines: 8,
     users: undefined,
     agent: {
       program: process.execPath,
-      args: [join(import.meta.dirname, "hold-agent.ts"), said, ...how],
+      args: [join(import.meta.dirname, "hold-agent.ts"), calls_path, ...how],
       environment: { PATH: process.env.PATH },
       credentials: (boot, seed) =>
         JSON.stringify({ ...boot, seed: seed === null ? null : Redacted.value(seed) }),
     },
     ...options,
   })
-  const heard = until(() => JSON.parse(readFileSync(said, "utf8")))
+  const heard = until(() => JSON.parse(readFileSync(calls_path, "utf8")))
   return { ...local, folder, heard }
 })
 
@@ -80,7 +80,7 @@ const processesIn = (folder: string) =>
     }
   }).length
 
-const asked = (): Boot => ({
+const bootRequest = (): Boot => ({
   worker_id: WorkerId.make(v7()),
   image: images.worker,
   project_id: ProjectId.make("p"),
@@ -107,10 +107,10 @@ describe("local machines", () => {
     Effect.gen(function* () {
       const { inside, users } = door()
       const { compute, heard } = yield* room([], { users })
-      const boot = asked()
+      const boot = bootRequest()
       yield* compute.boot(boot)
-      const { pid, papers } = yield* heard
-      const { seed, ...who } = JSON.parse(papers)
+      const { pid, credentials } = yield* heard
+      const { seed, ...who } = JSON.parse(credentials)
       assert.deepEqual(who, boot)
       assert.match(seed, /^SU/)
       assert.match(inside.get(boot.worker_id)?.public_key ?? "", /^U/)
@@ -125,7 +125,7 @@ describe("local machines", () => {
     Effect.gen(function* () {
       const admit = () => Effect.fail(new BusUserRefused({ message: "The bus is full." }))
       const { compute } = yield* room([], { users: { admit, dismiss: () => Effect.void } })
-      const boot = asked()
+      const boot = bootRequest()
       const failure = yield* Effect.flip(compute.boot(boot))
       assert.equal(failure.detail, "The bus is full.")
       assert.equal(yield* compute.find(boot.worker_id), "gone")
@@ -135,7 +135,7 @@ describe("local machines", () => {
   it.live("are no more than they may be, and one that went makes room", () =>
     Effect.gen(function* () {
       const { compute } = yield* room([], { max_machines: 1 })
-      const [one, other] = [asked(), asked()]
+      const [one, other] = [bootRequest(), bootRequest()]
       yield* compute.boot(one)
       const failure = yield* Effect.flip(compute.boot(other))
       assert.equal(failure.detail, "The maximum of 1 workers is running.")
@@ -148,7 +148,7 @@ describe("local machines", () => {
     Effect.gen(function* () {
       const { inside, users } = door()
       const { compute } = yield* room(["--brief"], { users })
-      const boot = asked()
+      const boot = bootRequest()
       yield* compute.boot(boot)
       yield* until(() => !inside.has(boot.worker_id))
       assert.equal(yield* compute.find(boot.worker_id), "gone")
@@ -158,7 +158,7 @@ describe("local machines", () => {
   it.live("leave no engine behind when their agent is killed", () =>
     Effect.gen(function* () {
       const { compute, heard } = yield* room(["--engine"])
-      yield* compute.boot(asked())
+      yield* compute.boot(bootRequest())
       const { pid, engine } = yield* heard
       assert.isTrue(isAlive(engine))
       process.kill(pid, "SIGKILL")
@@ -170,11 +170,11 @@ describe("local machines", () => {
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { compute, shutdown, heard } = yield* Effect.provideService(room(), Scope.Scope, scope)
-      const boot = asked()
+      const boot = bootRequest()
       yield* compute.boot(boot)
       const { pid } = yield* heard
       yield* shutdown
-      const failure = yield* Effect.flip(compute.boot(asked()))
+      const failure = yield* Effect.flip(compute.boot(bootRequest()))
       assert.equal(failure.detail, "The server is stopping.")
       yield* Scope.close(scope, Exit.void)
       assert.isFalse(isAlive(pid))
@@ -184,7 +184,7 @@ describe("local machines", () => {
   it.live("are killed when they do not hear", () =>
     Effect.gen(function* () {
       const { compute, heard } = yield* room(["--deaf"], { stop_ms: 300 })
-      const boot = asked()
+      const boot = bootRequest()
       yield* compute.boot(boot)
       const { pid } = yield* heard
       yield* compute.destroy(boot.worker_id)

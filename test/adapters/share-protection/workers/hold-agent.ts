@@ -13,8 +13,8 @@ const hold = () => setInterval(() => undefined, 60_000)
 if (how === "--deaf") process.on("SIGTERM", () => undefined)
 const engine = how === "--engine" ? spawn("sleep", ["600"], { stdio: "ignore" }).pid : undefined
 const lines = createInterface({ input: process.stdin })
-lines.once("line", (papers) => {
-  writeFileSync(path, JSON.stringify({ papers, pid: process.pid, engine }))
+lines.once("line", (credentials) => {
+  writeFileSync(path, JSON.stringify({ credentials, pid: process.pid, engine }))
   if (how === "--brief") process.exit(3)
 })
 lines.once("close", () => process.exit(0))

@@ -55,19 +55,19 @@ describeNats("images of the conductor", (it) => {
       yield* Scope.close(ended, Exit.void)
       const nobody = yield* Effect.flip(image(known.name))
       assert.strictEqual(nobody.code, "svc.backend_unavailable")
-      const asked = yield* Effect.forkChild(image(known.name))
+      const fiber = yield* Effect.forkChild(image(known.name))
       yield* Effect.sleep("150 millis")
       yield* conductor()
-      assert.deepEqual(yield* Fiber.join(asked), known)
+      assert.deepEqual(yield* Fiber.join(fiber), known)
     }).pipe(Effect.scoped, Effect.timeout("30 seconds")),
   )
 
   it.effect("are not sent for a malformed request, nor read from a malformed reply", () =>
     Effect.gen(function* () {
       const connection = yield* connected
-      let asked = 0
+      let requests = 0
       const ended = yield* Scope.make()
-      const count = () => Effect.sync(() => void asked++)
+      const count = () => Effect.sync(() => void requests++)
       yield* Scope.provide(conductor(count), ended)
       for (const text of ["", "{}", JSON.stringify({ name: "x".repeat(2048) })]) {
         yield* Effect.promise(() =>
@@ -77,7 +77,7 @@ describeNats("images of the conductor", (it) => {
           ),
         )
       }
-      assert.strictEqual(asked, 0)
+      assert.strictEqual(requests, 0)
       yield* Scope.close(ended, Exit.void)
       connection.subscribe(subject, { callback: (_, message) => void message.respond("yes") })
       yield* Effect.promise(() => connection.flush())

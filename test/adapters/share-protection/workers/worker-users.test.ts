@@ -158,8 +158,8 @@ describeNats("a worker's user", (it) => {
   it.effect("cannot read the log", () =>
     Effect.gen(function* () {
       const { connection } = yield* entered(one)
-      const asked = Effect.tryPromise(() => jetstreamManager(connection, { timeout: 500 }))
-      yield* Effect.flip(asked)
+      const pending = Effect.tryPromise(() => jetstreamManager(connection, { timeout: 500 }))
+      yield* Effect.flip(pending)
     }).pipe(Effect.scoped),
   )
 

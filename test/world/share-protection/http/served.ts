@@ -157,8 +157,8 @@ export const opened = Effect.fnUntraced(function* ({ shape = "A", bare, settings
   const conforms = conformance(service.api)
   const context = yield* Effect.context<never>()
 
-  const ask: Client = Effect.fnUntraced(function* (method, path, body, asked = {}) {
-    const request = HttpServerRequest.fromWeb(requestOf(method, path, body, asked))
+  const ask: Client = Effect.fnUntraced(function* (method, path, body, input = {}) {
+    const request = HttpServerRequest.fromWeb(requestOf(method, path, body, input))
     const response = yield* door.app.pipe(
       Effect.provideService(HttpServerRequest.HttpServerRequest, request),
       Effect.provide(door.context),

@@ -27,7 +27,7 @@ let sent = 0
 export const tell = Effect.fnUntraced(function* (...batch: ReadonlyArray<Addressed<unknown>>) {
   const { send } = yield* Commands
   sent += 1
-  const origin = { command_id: `told-${sent}`, actor: "test", at: "2026-11-21T00:00:00.000Z" }
+  const origin = { command_id: `sent-${sent}`, actor: "test", at: "2026-11-21T00:00:00.000Z" }
   const position = yield* Effect.orDie(send(origin, ...batch))
   const { waitFor } = yield* ShareProtectionModel
   yield* Effect.orDie(waitFor(position))
@@ -105,9 +105,9 @@ export const run = Effect.fnUntraced(function* (job_id: string, fence: number, m
     yield* tell(address(Job, facts.job_id, AdvanceJob.make({ ...hold, to })))
   }
   const result: JobResult = results[facts.job_type]
-  const told = "made" in result ? { ...result, made: { ...result.made, ...made } } : result
+  const expected = "made" in result ? { ...result, made: { ...result.made, ...made } } : result
   // `made` overrides existing fields.
-  yield* tell(...completeJob(facts, hold, told as JobResult))
+  yield* tell(...completeJob(facts, hold, expected as JobResult))
 })
 
 export const engine_failure: JobFailure = {

@@ -334,9 +334,9 @@ export const engineMemory = (s3: S3, troubles: EngineTroubles = noTroubles()) =>
       call("snapshots", "none", repository, (bucket, middle) =>
         Effect.map(middle, () =>
           readSnapshots(bucket).map(
-            ([engine_snapshot_id, { entries: _, scope: _of, ...told }]) => ({
+            ([engine_snapshot_id, { entries: _, scope: _of, ...snapshot }]) => ({
               engine_snapshot_id,
-              ...told,
+              ...snapshot,
             }),
           ),
         ),

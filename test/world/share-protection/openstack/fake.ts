@@ -25,11 +25,11 @@ export type Said =
   | "hang"
 
 /** Responses by `METHOD /path`; undefined returns 404 as Manila and Keystone do. */
-export type Answers = Record<string, (asked: Asked) => Said>
+export type Answers = Record<string, (request: Asked) => Said>
 
 export interface Fake {
   readonly url: string
-  readonly asked: Array<Asked>
+  readonly requests: Array<Asked>
   readonly answers: Answers
   readonly settings: Settings
   /** How often it received this request. */
@@ -65,10 +65,10 @@ export const ownToken = (url: string, change: object = {}) => ({
   },
 })
 
-const respond = (said: Said, request: IncomingMessage, response: ServerResponse) => {
-  if (said === "hang") return
-  if (said === "drop") return request.socket.destroy()
-  const { status, body = {}, headers = {} } = said
+const respond = (message: Said, request: IncomingMessage, response: ServerResponse) => {
+  if (message === "hang") return
+  if (message === "drop") return request.socket.destroy()
+  const { status, body = {}, headers = {} } = message
   const is_text = typeof body === "string" || Buffer.isBuffer(body)
   const type = is_text ? "text/html" : "application/json"
   response.writeHead(status, { "content-type": type, ...headers })
@@ -77,7 +77,7 @@ const respond = (said: Said, request: IncomingMessage, response: ServerResponse)
 
 /** A fake that runs until the scope closes and issues tokens by itself. */
 export const fake = Effect.gen(function* () {
-  const asked: Array<Asked> = []
+  const requests: Array<Asked> = []
   let tokens = 0
   const answers: Answers = {
     "POST /v3/auth/tokens": () => ({
@@ -95,7 +95,7 @@ export const fake = Effect.gen(function* () {
     request.on("end", () => {
       const method = request.method ?? ""
       const one = { method, path: pathname, query: searchParams, headers: request.headers, body }
-      asked.push(one)
+      requests.push(one)
       const answer = answers[`${method} ${pathname}`]
       respond(answer?.(one) ?? { status: 404, body: { error: {} } }, request, response)
     })
@@ -124,11 +124,11 @@ export const fake = Effect.gen(function* () {
   })
   const made: Fake = {
     url,
-    asked,
+    requests,
     answers,
     settings,
     count: (method, path) =>
-      asked.filter((one) => one.method === method && one.path === path).length,
+      requests.filter((one) => one.method === method && one.path === path).length,
   }
   return made
 })

@@ -11,7 +11,7 @@ export interface NovaServer {
   readonly id: string
   readonly name: string
   status: string
-  readonly asked: Readonly<Record<string, unknown>>
+  readonly boot_request: Readonly<Record<string, unknown>>
 }
 
 export interface Cloud {
@@ -56,7 +56,7 @@ const create = (cloud: Cloud, server: Record<string, unknown>): Said => {
   // Since 2.37 networks are required: "auto", "none" or a list.
   if (networks !== "auto" && !Array.isArray(networks)) return badRequest("networks is required")
   const id = randomUUID()
-  cloud.servers.set(id, { id, name, status: "BUILD", asked: server })
+  cloud.servers.set(id, { id, name, status: "BUILD", boot_request: server })
   return { status: 202, body: { server: { id, adminPass: "x", links: [], security_groups: [] } } }
 }
 
@@ -104,14 +104,14 @@ export const novaServer = Effect.acquireRelease(
         const is_nova = path.startsWith("/compute")
         const wants = request.headers["openstack-api-version"]
         const fault = cloud.fault?.on.test(`${method} ${path}`) ? cloud.fault : undefined
-        const said: Said = !is_ours
+        const answer: Said = !is_ours
           ? { status: 401, body: { error: { code: 401 } } }
           : is_nova && wants !== "compute 2.79"
             ? { status: 406, body: {} }
             : (fault ?? answered(cloud, method, new URL(path, "http://cloud"), body))
         if (cloud.is_answer_lost && method === "POST") return void request.socket.destroy()
-        response.writeHead(said.status, { "content-type": "application/json" })
-        response.end(said.body === undefined ? undefined : JSON.stringify(said.body))
+        response.writeHead(answer.status, { "content-type": "application/json" })
+        response.end(answer.body === undefined ? undefined : JSON.stringify(answer.body))
       })
     })
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))

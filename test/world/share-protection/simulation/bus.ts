@@ -142,11 +142,11 @@ export const frailAgents = (world: World, command_timeout_seconds: number): Agen
 /** Heartbeats of a machine; heartbeats of an unreachable machine are lost. */
 export const beatsFrom = (world: World, machine: Machine): LiveWorkers["Service"] => ({
   ...beats(world),
-  publish: (said) =>
+  publish: (message) =>
     Effect.suspend(() =>
       isCut(world, machine) || happens(world, "a heartbeat is lost", 0.02)
         ? Effect.void
-        : world.heard.record(said),
+        : world.heard.record(message),
     ),
 })
 

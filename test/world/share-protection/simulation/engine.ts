@@ -221,7 +221,7 @@ const isNeeded = ({ records }: World, snapshot_id: string) =>
   )
 
 /** The response of a service to a machine, or an error that it is unreachable. */
-const asked = <A, E>(
+const sendRequest = <A, E>(
   world: World,
   machine: Machine,
   service: string,
@@ -255,28 +255,28 @@ export const bucketsOf = (world: World, machine: Machine): Buckets["Service"] =>
           ? Effect.fail(new TargetPreflightFailed({ detail: "object_lock: none" }))
           : Effect.succeed(capabilities(addressing_mode, now())),
       ),
-    reach: () => asked(world, machine, "s3", () => Effect.void),
+    reach: () => sendRequest(world, machine, "s3", () => Effect.void),
     usage: () =>
-      asked(world, machine, "s3", () =>
+      sendRequest(world, machine, "s3", () =>
         Effect.succeed({ stored_bytes: 1, noncurrent_bytes: 0, objects: 1, measured_at: now() }),
       ),
     protectedUntil: () =>
-      asked(world, machine, "s3", () =>
+      sendRequest(world, machine, "s3", () =>
         Effect.succeed(
           world.random.between(0, 3) > 0
             ? null
             : new Date(world.time.now() + 5 * minute_ms).toISOString(),
         ),
       ),
-    extendLocks: () => asked(world, machine, "s3", () => Effect.void),
+    extendLocks: () => sendRequest(world, machine, "s3", () => Effect.void),
     retention: () =>
-      asked(world, machine, "s3", () =>
+      sendRequest(world, machine, "s3", () =>
         Effect.succeed(world.random.between(0, 3) > 0 ? null : 300),
       ),
-    purge: () => asked(world, machine, "s3", () => Effect.succeed(0)),
+    purge: () => sendRequest(world, machine, "s3", () => Effect.succeed(0)),
     recoverableUntil: () => Effect.succeed(null),
     undelete: ({ bucket }, id) =>
-      asked(world, machine, "s3", () =>
+      sendRequest(world, machine, "s3", () =>
         Effect.sync(() => {
           const { snapshots, forgotten } = repositoryOf(world, bucket)
           const is_alone = isHeld(world, bucket, machine, "exclusive")
@@ -294,7 +294,7 @@ export const bucketsOf = (world: World, machine: Machine): Buckets["Service"] =>
 export const trustsOf = (world: World, machine: Machine): Trusts["Service"] => ({
   verify: () => Effect.void,
   redeem: (trust_id) =>
-    asked(world, machine, "identity", () =>
+    sendRequest(world, machine, "identity", () =>
       happens(world, "a trust is revoked", 0.01)
         ? Effect.fail(new TrustAccessDenied({ detail: "Revoked." }))
         : Effect.succeed({
@@ -311,11 +311,11 @@ export const trustsOf = (world: World, machine: Machine): Trusts["Service"] => (
 
 export const vaultOf = (world: World, machine: Machine): Vault["Service"] => ({
   read: (_, href) =>
-    asked(world, machine, "vault", () =>
+    sendRequest(world, machine, "vault", () =>
       Effect.succeed(Redacted.make(world.secrets.get(href) ?? "secret")),
     ),
   store: (_, { name, payload }) =>
-    asked(world, machine, "vault", () =>
+    sendRequest(world, machine, "vault", () =>
       Effect.sync(() => {
         const href = `http://vault:9311/v1/secrets/${uuid(2000 + world.secrets.size)}`
         world.secrets.set(href, Redacted.value(payload))
@@ -324,7 +324,7 @@ export const vaultOf = (world: World, machine: Machine): Vault["Service"] => ({
       }),
     ),
   find: (_, name) =>
-    asked(world, machine, "vault", () => Effect.succeed(world.secret_names.get(name))),
+    sendRequest(world, machine, "vault", () => Effect.succeed(world.secret_names.get(name))),
   remove: () => Effect.void,
 })
 
@@ -342,25 +342,25 @@ export const shareOf = (project_id: ProjectId, id: ShareId): Share => ({
 
 export const sharesOf = (world: World, machine: Machine): Shares["Service"] => ({
   find: (project_id, share_id) =>
-    asked(world, machine, "shares", () =>
+    sendRequest(world, machine, "shares", () =>
       Effect.succeed(
         happens(world, "a share is gone", 0.005) ? undefined : shareOf(project_id, share_id),
       ),
     ),
   list: Stream.empty,
   prepare: (share, { job_id }) =>
-    asked(world, machine, "shares", () =>
+    sendRequest(world, machine, "shares", () =>
       Effect.sync(() => {
         world.prepared.set(job_id, machine)
         return { path: `/shares/${share.id}`, crash_consistent: true, token: job_id }
       }),
     ),
   release: ({ token }) =>
-    asked(world, machine, "shares", () => Effect.sync(() => world.prepared.delete(token))),
+    sendRequest(world, machine, "shares", () => Effect.sync(() => world.prepared.delete(token))),
   create: (project_id, { job_id }) =>
-    asked(world, machine, "shares", () =>
+    sendRequest(world, machine, "shares", () =>
       Effect.succeed({ share: shareOf(project_id, ShareId.make(job_id)), path: "/shares/new" }),
     ),
-  finish: () => asked(world, machine, "shares", () => Effect.void),
-  pathOf: ({ id }) => asked(world, machine, "shares", () => Effect.succeed(`/shares/${id}`)),
+  finish: () => sendRequest(world, machine, "shares", () => Effect.void),
+  pathOf: ({ id }) => sendRequest(world, machine, "shares", () => Effect.succeed(`/shares/${id}`)),
 })

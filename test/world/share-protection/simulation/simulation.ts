@@ -27,7 +27,7 @@ const faults_minutes = 10
 const quiet_minutes_max = 360
 
 /** Number of writes reported for a run that broke a law. */
-const story_told_max = 12
+const story_lines_max = 12
 
 const queued_job_deadline_seconds = 300
 const min_workers = 1
@@ -174,7 +174,7 @@ export interface Outcome {
 /** The broken law, and the writes that led to it. */
 export const tellBroken = ({ seed, broken, story }: Outcome) =>
   [
-    ...story.slice(-story_told_max),
+    ...story.slice(-story_lines_max),
     `seed ${seed}: ${broken}`,
     `repeat it: npm run soak -- --only simulation --seed ${seed}`,
   ].join("\n")

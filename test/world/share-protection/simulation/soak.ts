@@ -4,7 +4,7 @@ import { simulate, tellBroken } from "./simulation.ts"
 
 const seed_max = 2 ** 31
 /** Runs between two progress lines. */
-const told_every = 100
+const report_every = 100
 
 /**
  * Simulates this many runs, or as many as start before `end` (in the time of performance.now);
@@ -28,7 +28,7 @@ export const soakSimulation = (runs: number, end: number, first?: number) => {
       console.error(tellBroken(outcome))
       return false
     }
-    if ((done + 1) % told_every === 0 && done + 1 < runs) tell(done + 1)
+    if ((done + 1) % report_every === 0 && done + 1 < runs) tell(done + 1)
   }
   tell(runs)
   return true

@@ -46,7 +46,7 @@ const disorderOf = (
 export const lawsBroken = (
   subscribers: ReadonlyArray<Subscriber>,
   all: ReadonlyArray<CloudEvent>,
-  told: {
+  events: {
     readonly letters: ReadonlyMap<string, Letters>
     /** Open sequences, according to the cursors. */
     readonly waiting: ReadonlyMap<string, ReadonlySet<number>>
@@ -54,13 +54,13 @@ export const lawsBroken = (
 ) => {
   for (const subscriber of subscribers) {
     const { id, received, refused } = subscriber
-    const letters = told.letters.get(id) ?? new Map()
+    const letters = events.letters.get(id) ?? new Map()
     const foreign = [...received.keys()].find((n) => {
       const event = all[n - 1]
       return event === undefined || !isFor(subscriber, event)
     })
     if (foreign !== undefined) return `${id} got ${foreign}, which it must not`
-    const open = told.waiting.get(id)
+    const open = events.waiting.get(id)
     const lost = missingOf(subscriber, all).find((n) => !letters.has(n) && !open?.has(n))
     if (lost !== undefined) return `${id} has lost ${lost}: it is neither open nor given up`
     const early = [...letters.keys()].find((n) => !refused.has(all[n - 1]?.subject ?? ""))

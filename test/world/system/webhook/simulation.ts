@@ -21,7 +21,7 @@ import { CreateWebhook, RedeliverLetters, type WebhookCommand } from "#schemas/s
 import { eventsMemory } from "../../publishing.ts"
 import { seeded } from "../../seeded.ts"
 import { makeVirtualTime } from "../../virtual-time.ts"
-import { told } from "../events-served.ts"
+import { publishedEvent } from "../events-served.ts"
 import { heldUp, lawsBroken, lettersOf, missingOf } from "./laws.ts"
 import {
   calm_ms,
@@ -85,7 +85,7 @@ const publishing = Effect.fnUntraced(function* (world: World) {
     const events = Array.from({ length: between(1, 8) }, () => {
       const kind = service_types[between(0, 1)] ?? service_types[0]
       const projectid = [undefined, ...projects][between(0, 2)]
-      return told(++n, {
+      return publishedEvent(++n, {
         ...kind,
         subject: is_late ? "s9" : `s${between(1, 9)}`,
         ...(projectid === undefined ? {} : { projectid }),
@@ -189,8 +189,8 @@ export const simulate = (seed: number): Outcome => {
   const held = heldUp(subscribers, due)
   until(end_ms)
   const all = kept(real, published)
-  const told_by = kept(real, commits)
-  const letters = new Map(subscribers.map(({ id }) => [id, lettersOf(told_by, id)]))
+  const stored_by = kept(real, commits)
+  const letters = new Map(subscribers.map(({ id }) => [id, lettersOf(stored_by, id)]))
   // Dead letters are delivered when they are redelivered on request.
   world.is_cured = true
   for (const [id, given_up] of letters) {

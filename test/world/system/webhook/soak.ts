@@ -4,7 +4,7 @@ import { simulate, tellBroken } from "./simulation.ts"
 
 const seed_max = 2 ** 31
 /** Runs per progress line. */
-const told_every = 100
+const report_every = 100
 
 /** Runs this many simulations, or the one of this seed; returns whether all invariants held. */
 export const soakWebhooks = (runs: number, seed?: number) => {
@@ -19,7 +19,7 @@ export const soakWebhooks = (runs: number, seed?: number) => {
       return false
     }
     received += outcome.received
-    if (done % told_every > 0 && done < runs) continue
+    if (done % report_every > 0 && done < runs) continue
     const seconds = Math.round((performance.now() - since) / 1000)
     console.log(`soak: ${done} runs of webhooks kept their laws, ${received} events (${seconds} s)`)
   }

@@ -196,8 +196,8 @@ export const ports = (
       WebhookCursors,
       WebhookCursors.of({
         load: (id) => step(world, "a load", faulty(world, "a load", cursors.load(id), unavailable)),
-        save: (...asked) =>
-          step(world, "a save", faulty(world, "a save", cursors.save(...asked), unavailable)),
+        save: (...args) =>
+          step(world, "a save", faulty(world, "a save", cursors.save(...args), unavailable)),
         forget: cursors.forget,
       }),
     ),
@@ -205,8 +205,8 @@ export const ports = (
       WebhookEvents,
       WebhookEvents.of({
         resume: events.resume,
-        follow: (...asked) =>
-          Stream.mapEffect(events.follow(...asked), (one) =>
+        follow: (...args) =>
+          Stream.mapEffect(events.follow(...args), (one) =>
             step(world, "a read", faulty(world, "a read", Effect.succeed(one), no_events)),
           ),
         at: (sequence) =>

@@ -1,6 +1,6 @@
 /** The carrier search page after failed searches: error messages and advice. */
 import { describe, expect, it } from "vitest"
-import { leave, picture } from "../shown.ts"
+import { leave, picture } from "../view.ts"
 import { type CarrierWorld, headlineOf, lookAtCarriers, searchFor } from "./look.ts"
 import { type Answer, answering, begun, line, refusing, row, someNames } from "./served.ts"
 
@@ -37,8 +37,8 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
     it.each(faults)("by %s says so, and what to do", async (_, answer, title, text) => {
       const { served } = world()
       served.answer = answer
-      const shown = await lookAtCarriers(world())
-      const { page } = shown
+      const view = await lookAtCarriers(world())
+      const { page } = view
       await searchFor(page, "1", "90")
       const notice = page.getByRole("alert").filter({ has: page.locator("h2") })
       await notice.waitFor()
@@ -49,7 +49,7 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
       await notice.getByRole("button", { name: "Search again" }).click()
       await expect.poll(() => headlineOf(page)).toBe("45 carriers in MC 1 to 90")
       expect(await page.locator(".problem").count()).toBe(0)
-      await leave(shown)
+      await leave(view)
     })
 
     it("after carriers came keeps them, and says that they are not all", async () => {
@@ -59,16 +59,16 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
         response.write(row(3, "Kept LLC") + line({ progress: { done: 6, total: 90, found: 1 } }))
         response.end(line({ error: failed }))
       }
-      const shown = await lookAtCarriers(world())
-      const { page } = shown
+      const view = await lookAtCarriers(world())
+      const { page } = view
       await searchFor(page, "1", "90")
       await page.locator(".problem").waitFor()
       expect(await page.locator(".problem").textContent()).toContain(shown_failed)
       expect(await headlineOf(page)).toBe("1 carrier so far in MC 1 to 90")
       expect(await page.locator(".words").textContent()).toContain("Stopped after 6 of 90 numbers")
       await page.getByRole("button", { name: "Download partial CSV" }).waitFor()
-      await picture(page, "carriers-desk-failed", false)
-      await leave(shown)
+      await picture(page, "carriers-desktop-failed", false)
+      await leave(view)
     })
 
     it("by a connection that is cut says that the answer broke off", async () => {
@@ -79,14 +79,14 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
         response.write(row(3, "Kept LLC"))
         cut.push(() => response.destroy())
       }
-      const shown = await lookAtCarriers(world())
-      await searchFor(shown.page, "1", "90")
+      const view = await lookAtCarriers(world())
+      await searchFor(view.page, "1", "90")
       // A browser discards undelivered data when a connection breaks.
-      await shown.page.getByText("Kept LLC").waitFor()
+      await view.page.getByText("Kept LLC").waitFor()
       for (const end of cut) end()
-      await shown.page.getByRole("heading", { name: "The response was cut off" }).waitFor()
-      expect(await shown.page.getByText("Kept LLC").isVisible()).toBe(true)
-      await leave(shown)
+      await view.page.getByRole("heading", { name: "The response was cut off" }).waitFor()
+      expect(await view.page.getByText("Kept LLC").isVisible()).toBe(true)
+      await leave(view)
     })
 
     it("by an answer that ends without its last line says so too", async () => {
@@ -95,18 +95,18 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
         begun(response, range)
         response.end(row(3, "Kept LLC"))
       }
-      const shown = await lookAtCarriers(world())
-      await searchFor(shown.page, "1", "90")
-      await shown.page.getByRole("heading", { name: "The response was cut off" }).waitFor()
-      const words = await shown.page.locator(".words").textContent()
+      const view = await lookAtCarriers(world())
+      await searchFor(view.page, "1", "90")
+      await view.page.getByRole("heading", { name: "The response was cut off" }).waitFor()
+      const words = await view.page.locator(".words").textContent()
       expect(words).toContain("Stopped after 3 of 90 numbers")
-      await leave(shown)
+      await leave(view)
     })
 
     it("with nothing to find says that nothing is wrong", async () => {
       world().served.answer = answering(() => undefined)
-      const shown = await lookAtCarriers(world())
-      const { page } = shown
+      const view = await lookAtCarriers(world())
+      const { page } = view
       await searchFor(page, "500", "600")
       await expect.poll(() => headlineOf(page)).toBe("No carrier in MC 500 to 600")
       expect(await page.locator(".result .hint").textContent()).toContain(
@@ -114,7 +114,7 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
       )
       expect(await page.locator(".found").isVisible()).toBe(false)
       expect(await page.getByRole("button", { name: /Download/ }).count()).toBe(0)
-      await picture(page, "carriers-desk-empty", false)
-      await leave(shown)
+      await picture(page, "carriers-desktop-empty", false)
+      await leave(view)
     })
   })

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http"
 import type { Page } from "playwright-core"
 import { describe, expect, it } from "vitest"
 import { csv_header, rowOf } from "#schemas/carrier-search/format.ts"
-import { leave, picture } from "../shown.ts"
+import { leave, picture } from "../view.ts"
 import { type CarrierWorld, headlineOf, lookAtCarriers, searchFor } from "./look.ts"
 import { answering, begun, line, row, someNames } from "./served.ts"
 
@@ -39,8 +39,8 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
   describe("a search under way", () => {
     it("shows carriers as they come, how far it is, how fast, and how long still", async () => {
       const tap = tapped(world())
-      const shown = await lookAtCarriers(world())
-      const { page } = shown
+      const view = await lookAtCarriers(world())
+      const { page } = view
       const words = () => page.locator(".words").textContent()
       await searchFor(page, "1", "10000")
       await expect.poll(tap.is_open).toBe(true)
@@ -56,20 +56,20 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
       expect(await page.title()).toBe("20% \u00b7 Carriers")
       const bar = page.getByRole("progressbar", { name: "Numbers looked up" })
       expect(await bar.evaluate((one: HTMLProgressElement) => one.position)).toBe(0.2)
-      await picture(page, "carriers-desk-running", false)
+      await picture(page, "carriers-desktop-running", false)
       await page.clock.runFor(11_000)
       await expect.poll(words).toContain("no data for 1")
       tap.end(line({ summary: { total: 10_000, found: 2, duration_ms: 4321, registry: "fmcsa" } }))
       await expect.poll(words).toBe("10,000 numbers looked up at FMCSA \u00b7 4.3 s")
       expect(await bar.isVisible()).toBe(false)
       expect(await page.getByRole("button", { name: "Cancel" }).isVisible()).toBe(false)
-      await leave(shown)
+      await leave(view)
     })
 
     it("is said politely at its beginning, now and then, and at its end", async () => {
       const tap = tapped(world())
-      const shown = await lookAtCarriers(world())
-      const { page } = shown
+      const view = await lookAtCarriers(world())
+      const { page } = view
       const spoken = page.locator("#announcement")
       await page.evaluate(() => {
         const heard: string[] = []
@@ -92,14 +92,14 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
         "50 percent; 50 carriers so far in MC 1 to 1000.",
         "Done: 50 carriers in MC 1 to 1000.",
       ])
-      await leave(shown)
+      await leave(view)
     })
 
     it("that is cancelled ends at the server, and keeps what was found", async () => {
       const { served } = world()
       const tap = tapped(world())
-      const shown = await lookAtCarriers(world())
-      const { page } = shown
+      const view = await lookAtCarriers(world())
+      const { page } = view
       await searchIn(page, tap)
       tap.write(row(3, "First LLC"), at(500, 1000, 1))
       await page.getByText("First LLC").waitFor()
@@ -113,14 +113,14 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
       expect(name).toBe("carriers-1-1000-incomplete.csv")
       expect(text).toBe(`${csv_header}${rowOf(3, "First LLC", "csv")}`)
       expect(await page.locator(".problem").count()).toBe(0)
-      await leave(shown)
+      await leave(view)
     })
 
     it("ends when another is begun", async () => {
       const { served } = world()
       const tap = tapped(world())
-      const shown = await lookAtCarriers(world())
-      const { page } = shown
+      const view = await lookAtCarriers(world())
+      const { page } = view
       await searchIn(page, tap)
       tap.write(row(3, "Old LLC"), at(500, 1000, 1))
       await page.getByText("Old LLC").waitFor()
@@ -129,14 +129,14 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
       await expect.poll(() => headlineOf(page)).toBe("10 carriers in MC 2 to 21")
       await expect.poll(() => served.hung_up).toBe(1)
       expect(await page.getByText("Old LLC").count()).toBe(0)
-      await leave(shown)
+      await leave(view)
     })
   })
 
   describe("20,000 carriers", () => {
     it("are a page of a hundred at a time, each within reach", async () => {
-      const shown = await lookAtCarriers(world())
-      const { page } = shown
+      const view = await lookAtCarriers(world())
+      const { page } = view
       await searchFor(page, "1", "40000")
       await expect.poll(() => headlineOf(page)).toBe("20,000 carriers in MC 1 to 40000")
       const rows = page.locator(".found tbody tr")
@@ -156,20 +156,20 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
       expect([await where(), await first()]).toEqual(["Rows 7,601 to 7,700 of 20,000", "15201"])
       await page.getByRole("button", { name: "First page" }).click()
       expect(await first()).toBe("1")
-      await leave(shown)
+      await leave(view)
     })
 
     it("go into one file", async () => {
-      const shown = await lookAtCarriers(world(), { hash: "#start=1&end=40000" })
-      await expect.poll(() => headlineOf(shown.page)).toContain("20,000 carriers")
-      const { name, text } = await saved(shown.page, "Download CSV")
+      const view = await lookAtCarriers(world(), { hash: "#start=1&end=40000" })
+      await expect.poll(() => headlineOf(view.page)).toContain("20,000 carriers")
+      const { name, text } = await saved(view.page, "Download CSV")
       expect(name).toBe("carriers-1-40000.csv")
       const lines = text.split("\r\n")
       expect([lines.length, lines.at(-2)]).toEqual([
         20_002,
         rowOf(39_999, someNames(39_999) ?? "", "csv").trim(),
       ])
-      await leave(shown)
+      await leave(view)
     })
   })
 
@@ -180,13 +180,13 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
       [3, "Fr\u00e8res, \u798f \ud83d\ude9a"],
     ])
     world().served.answer = answering((mc) => names.get(mc))
-    const shown = await lookAtCarriers(world(), { hash: "#start=1&end=3" })
-    const { page } = shown
+    const view = await lookAtCarriers(world(), { hash: "#start=1&end=3" })
+    const { page } = view
     await page.locator(".found tbody tr").nth(2).waitFor()
     expect(await page.locator(".found td.name").allTextContents()).toEqual([...names.values()])
     const { text } = await saved(page, "Download CSV")
     const rows = [...names].map(([mc, name]) => rowOf(mc, name, "csv"))
     expect(text).toBe(csv_header + rows.join(""))
-    await leave(shown)
+    await leave(view)
   })
 }

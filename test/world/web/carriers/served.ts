@@ -112,7 +112,7 @@ export interface CarrierServed {
   spare: Source | undefined
   answer: Answer
   /** For example, "1-500", for each requested search. */
-  readonly asked: string[]
+  readonly requests: string[]
   /** Searches whose client disconnected before the end. */
   hung_up: number
   readonly close: () => Promise<void>
@@ -131,7 +131,7 @@ export const serveCarriers = async (): Promise<CarrierServed> => {
       return
     }
     const [start, end] = ["start", "end"].map((name) => Number(url.searchParams.get(name)))
-    served.asked.push(`${start}-${end}`)
+    served.requests.push(`${start}-${end}`)
     if (request.headers.accept !== "application/x-ndjson") {
       response.writeHead(406).end()
       return
@@ -146,7 +146,7 @@ export const serveCarriers = async (): Promise<CarrierServed> => {
     source: sources.mirror,
     spare: undefined,
     answer: answering(someNames),
-    asked: [],
+    requests: [],
     hung_up: 0,
   }
   return served

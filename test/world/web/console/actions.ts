@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core"
 import { describe, expect, it } from "vitest"
 import { serious } from "../axe.ts"
-import { leave, overflowOf, picture } from "../shown.ts"
+import { leave, overflowOf, picture } from "../view.ts"
 import { past, running, uuid } from "./canned.ts"
 import { type ConsoleWorld, lookAtConsole } from "./look.ts"
 
@@ -22,7 +22,7 @@ const confirm = (page: Page, word: string) =>
     .click()
 
 export const describeConsoleActions = (world: () => ConsoleWorld) => {
-  const posted = () => world().served.asked.filter(({ method }) => method === "POST")
+  const posted = () => world().served.requests.filter(({ method }) => method === "POST")
 
   describe("an action", () => {
     it("is done when it was asked for twice, once, and shows at once", async () => {
@@ -31,8 +31,8 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
         served.jobs[0] = { ...running, state: "error", finished_at: running.updated_at }
         return served.jobs[0]
       })
-      const shown = await lookAtConsole(world(), { hash: job })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: job })
+      const { page } = view
       await open(page, /^Cancel Backup/)
       await dialog(page).getByRole("button", { name: "Back" }).click()
       await dialog(page).waitFor({ state: "detached" })
@@ -49,23 +49,23 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       await expect
         .poll(() => page.locator("#announcement").textContent())
         .toMatch(/^Cancel Backup .*: accepted\.$/)
-      await leave(shown)
+      await leave(view)
     })
 
     it("that is refused says why, and is the same wish when it is tried again", async () => {
       const { served } = world()
       served.answers.set(cancel_path, 409)
-      const shown = await lookAtConsole(world(), { hash: job })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: job })
+      const { page } = view
       await open(page, /^Cancel Backup/)
       await confirm(page, "Cancel")
-      const said = dialog(page).getByRole("alert")
+      const alert = dialog(page).getByRole("alert")
       await expect
-        .poll(() => said.textContent())
+        .poll(() => alert.textContent())
         .toContain("The current state does not allow this (409). The server said 409.")
       served.answers.set(cancel_path, 403)
       await confirm(page, "Cancel")
-      await expect.poll(() => said.textContent()).toContain("Action not allowed (403)")
+      await expect.poll(() => alert.textContent()).toContain("Action not allowed (403)")
       served.answers.set(cancel_path, {})
       await confirm(page, "Cancel")
       await dialog(page).waitFor({ state: "detached" })
@@ -75,12 +75,12 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       await confirm(page, "Cancel")
       await dialog(page).waitFor({ state: "detached" })
       expect(new Set(posted().map(({ key }) => key)).size).toBe(2)
-      await leave(shown)
+      await leave(view)
     })
 
     it("closes with its view, and stays open while that is redrawn", async () => {
-      const shown = await lookAtConsole(world(), { hash: job })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: job })
+      const { page } = view
       await open(page, /^Cancel Backup/)
       world().served.tell("job_completed")
       await page.clock.runFor(5000)
@@ -90,13 +90,13 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       })
       await dialog(page).waitFor({ state: "detached" })
       expect(posted()).toEqual([])
-      await leave(shown)
+      await leave(view)
     })
 
     it("cannot be closed after it was sent, until the response arrives", async () => {
       world().served.answers.set(cancel_path, 503)
-      const shown = await lookAtConsole(world(), { hash: job })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: job })
+      const { page } = view
       const sent = Promise.withResolvers<void>()
       const held = Promise.withResolvers<void>()
       await page.route(`**${cancel_path}`, async (route) => {
@@ -120,27 +120,27 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
         )
       await leaving.click()
       await dialog(page).waitFor({ state: "detached" })
-      await leave(shown)
+      await leave(view)
     })
 
     it("whose token is not known any more goes, and another is asked for", async () => {
       world().served.answers.set(cancel_path, 401)
-      const shown = await lookAtConsole(world(), { hash: job })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: job })
+      const { page } = view
       await open(page, /^Cancel Backup/)
       await confirm(page, "Cancel")
       await page.getByRole("heading", { name: "Sign in" }).waitFor()
       expect(await dialog(page).count()).toBe(0)
       expect(await page.evaluate(() => document.activeElement?.id)).toBe("token")
-      await leave(shown)
+      await leave(view)
     })
 
     it("is there where it can be: retry, drain, pause, resume, reconcile", async () => {
       const { served } = world()
       const failed = `/v1/admin/audit/share-protection/job/${uuid(7)}`
       served.answers.set(failed, { service: "", aggregate: "", id: uuid(7), commits: past })
-      const shown = await lookAtConsole(world(), { hash: `#jobs?job=${uuid(7)}` })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: `#jobs?job=${uuid(7)}` })
+      const { page } = view
       const doing = async (hash: string, name: RegExp, word: string, path: string) => {
         await page.evaluate((to) => {
           location.hash = to
@@ -167,7 +167,7 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
       await doing("#protection", /^Resume all/, "Resume", `${scheduling}/resume`)
       const trigger = "/v1/admin/reconciliation/trigger"
       await doing("#protection", /^Run a reconciliation/, "Run", trigger)
-      await leave(shown)
+      await leave(view)
     })
   })
 
@@ -175,15 +175,15 @@ export const describeConsoleActions = (world: () => ConsoleWorld) => {
     it(`asks in a dialog that axe finds nothing serious in when ${colorScheme}`, async () => {
       world().served.jobs.length = 6
       world().served.answers.set(cancel_path, 409)
-      const shown = await lookAtConsole(world(), { hash: job, colorScheme, size: "phone" })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: job, colorScheme, size: "phone" })
+      const { page } = view
       await open(page, /^Cancel Backup/)
       expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Back")
       await confirm(page, "Cancel")
       await dialog(page).getByRole("alert").filter({ hasText: "409" }).waitFor()
       expect([await serious(page), await overflowOf(page)]).toEqual([[], 0])
       await picture(page, `console-phone-action-${colorScheme}`)
-      await leave(shown)
+      await leave(view)
     })
   }
 }

@@ -2,7 +2,7 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { expect, it } from "vitest"
 import { serious } from "../axe.ts"
-import { leave, look, overflowOf, picture, type Shown, type Size } from "../shown.ts"
+import { leave, look, overflowOf, picture, type Size, type View } from "../view.ts"
 import { uuid } from "./canned.ts"
 import { type ConsoleServed, token } from "./served.ts"
 
@@ -25,12 +25,12 @@ export const enter = async (page: Page, given = token) => {
 export const lookAtConsole = async (
   { browser, served }: ConsoleWorld,
   options: Looked = {},
-): Promise<Shown> => {
-  const shown = await look(browser, served, { path: "/console", ...options })
-  await enter(shown.page)
-  await shown.page.locator(".view > :not(.loading)").first().waitFor()
-  await shown.page.locator(".view .loading").waitFor({ state: "detached" })
-  return shown
+): Promise<View> => {
+  const view = await look(browser, served, { path: "/console", ...options })
+  await enter(view.page)
+  await view.page.locator(".view > :not(.loading)").first().waitFor()
+  await view.page.locator(".view .loading").waitFor({ state: "detached" })
+  return view
 }
 
 /** Opens another view as its link would. */
@@ -56,14 +56,14 @@ export const places = [
 
 export const describeConsoleLook = (world: () => ConsoleWorld) => {
   it("shows each view on a phone and a desktop, without overflow", async () => {
-    for (const size of ["phone", "desk"] as const) {
-      const shown = await lookAtConsole(world(), { size })
+    for (const size of ["phone", "desktop"] as const) {
+      const view = await lookAtConsole(world(), { size })
       for (const [name, hash, wait] of places) {
-        await go(shown.page, hash, wait)
-        expect([size, name, await overflowOf(shown.page)]).toEqual([size, name, 0])
-        if (size === "phone") await picture(shown.page, `console-phone-${name}`)
+        await go(view.page, hash, wait)
+        expect([size, name, await overflowOf(view.page)]).toEqual([size, name, 0])
+        if (size === "phone") await picture(view.page, `console-phone-${name}`)
       }
-      await leave(shown)
+      await leave(view)
     }
   })
 
@@ -78,24 +78,24 @@ export const describeConsoleLook = (world: () => ConsoleWorld) => {
       // Axe checks each row, so keep few: all have the same structure.
       served.events.length = 12
       served.jobs.length = 6
-      const shown = await lookAtConsole(world(), { colorScheme })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { colorScheme })
+      const { page } = view
       for (const [name, hash, wait] of places) {
         await go(page, hash, wait)
         if (name === "audit") await page.locator(".event .type").first().click()
         expect([name, await serious(page)]).toEqual([name, []])
-        await picture(page, `console-desk-${name}-${colorScheme}`)
+        await picture(page, `console-desktop-${name}-${colorScheme}`)
       }
       served.answers.set("/v1/admin/workers", 403)
       await go(page, "#workers", ".problem")
       expect(await serious(page)).toEqual([])
-      await leave(shown)
+      await leave(view)
     })
   }
 
   it("has landmarks, one title, headings in their order, captions, and a way by Tab", async () => {
-    const shown = await lookAtConsole(world())
-    const { page } = shown
+    const view = await lookAtConsole(world())
+    const { page } = view
     for (const [name, hash, wait] of places) {
       await go(page, hash, wait)
       const levels = await page.evaluate(() =>
@@ -122,18 +122,18 @@ export const describeConsoleLook = (world: () => ConsoleWorld) => {
     }
     expect(stops).toContain("a #overview")
     expect(stops).toContain("input travel")
-    await leave(shown)
+    await leave(view)
   })
 
   it("prints without what only a screen is for", async () => {
-    const shown = await lookAtConsole(world(), { hash: job_past })
-    const { page } = shown
+    const view = await lookAtConsole(world(), { hash: job_past })
+    const { page } = view
     await page.locator(".chart .state.lit").waitFor()
     await page.emulateMedia({ media: "print" })
     for (const gone of ["#views", ".slider", ".filters", ".theme"]) {
       expect([gone, await page.locator(gone).first().isVisible()]).toEqual([gone, false])
     }
     expect(await page.locator(".chart").isVisible()).toBe(true)
-    await leave(shown)
+    await leave(view)
   })
 }

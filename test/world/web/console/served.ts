@@ -25,7 +25,7 @@ export interface ConsoleServed {
   /** If set, `GET /v1/events` responds with this status instead of a stream. */
   stream_status: number
   /** Every request, and whether it carried the token. */
-  readonly asked: Array<{
+  readonly requests: Array<{
     readonly method: string
     readonly url: string
     readonly is_known: boolean
@@ -45,10 +45,10 @@ const page = (rows: readonly object[], query: URLSearchParams, noun: string) => 
   const limit = Number(query.get("limit"))
   const marker = query.get("marker")
   const from = marker === null ? 0 : rows.findIndex((row) => Reflect.get(row, "id") === marker) + 1
-  const shown = rows.slice(from, from + limit)
-  const last: object | undefined = shown.at(-1)
+  const visible = rows.slice(from, from + limit)
+  const last: object | undefined = visible.at(-1)
   const next_marker = from + limit < rows.length && last ? Reflect.get(last, "id") : null
-  return { [noun]: shown, pagination: { limit, count: shown.length, next_marker } }
+  return { [noun]: visible, pagination: { limit, count: visible.length, next_marker } }
 }
 
 const matching = (row: object, query: URLSearchParams, names: readonly string[]) =>
@@ -69,10 +69,10 @@ const auditPage = (events: readonly AuditEvent[], query: URLSearchParams) => {
       return is_up ? position > placeOf(marker) : position < placeOf(marker)
     })
   const sorted = is_up ? found.toReversed() : found
-  const shown = sorted.slice(0, limit)
-  const last = shown.at(-1)
+  const visible = sorted.slice(0, limit)
+  const last = visible.at(-1)
   const more = sorted.length > limit && last ? { next_marker: `${last.position}.0` } : {}
-  return { events: shown, position: events[0]?.position ?? 0, ...more }
+  return { events: visible, position: events[0]?.position ?? 0, ...more }
 }
 
 const historyPage = (past: readonly AuditCommit[], query: URLSearchParams) => {
@@ -173,7 +173,7 @@ export const serveConsole = async (): Promise<ConsoleServed> => {
     const last_id = request.headers["last-event-id"]?.toString()
     const { method = "", headers } = request
     const key = headers["idempotency-key"]?.toString()
-    served.asked.push({ method, url: url.pathname + url.search, is_known, key, last_id })
+    served.requests.push({ method, url: url.pathname + url.search, is_known, key, last_id })
     if (url.pathname === "/readyz") return response.writeHead(503).end(readiness)
     if (!is_known && !served.is_open) return say(response, 401, refusal(401))
     if (url.pathname === "/v1/events") return stream(response)
@@ -192,7 +192,7 @@ export const serveConsole = async (): Promise<ConsoleServed> => {
     jobs: [],
     events: [],
     past: [],
-    asked: [],
+    requests: [],
     is_open: false,
     stream_status: 200,
     limit_max: 1000,
@@ -214,7 +214,7 @@ export const serveConsole = async (): Promise<ConsoleServed> => {
       served.jobs.splice(0, Infinity, ...canned.jobs)
       served.events.splice(0, Infinity, ...canned.auditEvents)
       served.past.splice(0, Infinity, ...canned.past)
-      served.asked.length = 0
+      served.requests.length = 0
       Object.assign(served, { is_open: false, stream_status: 200, limit_max: 1000 })
     },
   }

@@ -1,6 +1,6 @@
 /** Behaviour of the console's views: progress, filters, paging, the ring, time travel. */
 import { describe, expect, it } from "vitest"
-import { leave } from "../shown.ts"
+import { leave } from "../view.ts"
 import { running, uuid } from "./canned.ts"
 import { type ConsoleWorld, go, job_past, lookAtConsole } from "./look.ts"
 
@@ -8,8 +8,8 @@ const describeJobs = (world: () => ConsoleWorld) =>
   describe("jobs", () => {
     it("show progress as it is, and an event at once", async () => {
       const { served } = world()
-      const shown = await lookAtConsole(world(), { hash: "#jobs" })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: "#jobs" })
+      const { page } = view
       const first = page.locator(".sheet.jobs tbody tr").first()
       await expect.poll(() => first.textContent()).toContain("42% \u00b7 401 MiB of 954 MiB")
       served.jobs[0] = { ...running, progress: 77 }
@@ -25,13 +25,13 @@ const describeJobs = (world: () => ConsoleWorld) =>
           return first.textContent()
         })
         .toContain("Available")
-      await leave(shown)
+      await leave(view)
     })
 
     it("are narrowed by the address and by the form, and paged", async () => {
       const { served } = world()
-      const shown = await lookAtConsole(world(), { hash: "#jobs?state=error" })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: "#jobs?state=error" })
+      const { page } = view
       const rows = page.locator(".sheet.jobs tbody tr")
       await expect.poll(() => rows.count()).toBe(1)
       expect(await rows.textContent()).toContain("read_write: no such bucket.")
@@ -45,14 +45,14 @@ const describeJobs = (world: () => ConsoleWorld) =>
       await page.getByLabel("Project").fill(uuid(1))
       await page.getByRole("button", { name: "Filter" }).click()
       await page.getByRole("heading", { name: "No matching jobs" }).waitFor()
-      const last = served.asked.findLast(({ url }) => url.startsWith("/v1/admin/jobs?"))
+      const last = served.requests.findLast(({ url }) => url.startsWith("/v1/admin/jobs?"))
       expect(last?.url).toContain(`job_type=target_enroll&project_id=${uuid(1)}`)
-      await leave(shown)
+      await leave(view)
     })
 
     it("show the filter in their form, also after going back", async () => {
-      const shown = await lookAtConsole(world(), { hash: "#jobs" })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: "#jobs" })
+      const { page } = view
       const [state, project] = [page.getByLabel("State"), page.getByLabel("Project")]
       await state.selectOption("error")
       await expect.poll(() => page.locator(".sheet.jobs tbody tr").count()).toBe(1)
@@ -67,12 +67,12 @@ const describeJobs = (world: () => ConsoleWorld) =>
       await expect.poll(() => project.inputValue()).toBe("")
       await page.goBack()
       await expect.poll(() => state.inputValue()).toBe("error")
-      await leave(shown)
+      await leave(view)
     })
 
     it("one of them shows its steps, and the duration of each", async () => {
-      const shown = await lookAtConsole(world(), { hash: `#jobs?job=${uuid(9)}` })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: `#jobs?job=${uuid(9)}` })
+      const { page } = view
       await page.locator(".way li").first().waitFor()
       expect(await page.locator(".way li").allTextContents()).toEqual([
         "Queued5 s",
@@ -89,7 +89,7 @@ const describeJobs = (world: () => ConsoleWorld) =>
       ])
       await page.getByRole("link", { name: "View history" }).click()
       await page.locator(".chart .state.lit").waitFor()
-      await leave(shown)
+      await leave(view)
     })
   })
 
@@ -97,8 +97,8 @@ const describeTimeline = (world: () => ConsoleWorld) =>
   describe("the timeline", () => {
     it("is by day, paged, and goes on at the head", async () => {
       const { served } = world()
-      const shown = await lookAtConsole(world(), { hash: "#audit" })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: "#audit" })
+      const { page } = view
       const events = page.locator(".event")
       await expect.poll(() => events.count()).toBe(100)
       expect(await page.locator(".day h2").allTextContents()).toEqual([
@@ -116,12 +116,12 @@ const describeTimeline = (world: () => ConsoleWorld) =>
       await page.clock.runFor(2000)
       await expect.poll(() => events.first().textContent()).toContain("JobRetried")
       expect(await events.count()).toBe(231)
-      await leave(shown)
+      await leave(view)
     })
 
     it("is filtered by keys alone, and its form says what its address does", async () => {
-      const shown = await lookAtConsole(world(), { hash: "#audit" })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: "#audit" })
+      const { page } = view
       const focused = () => page.evaluate(() => document.activeElement?.id)
       const service = page.getByLabel("Service")
       await service.focus()
@@ -136,12 +136,12 @@ const describeTimeline = (world: () => ConsoleWorld) =>
       await page.goBack()
       await expect.poll(() => page.getByLabel("Type").inputValue()).toBe("")
       expect(await service.inputValue()).toBe("share-protection")
-      await leave(shown)
+      await leave(view)
     })
 
     it("opens an event in full, and narrows to its request", async () => {
-      const shown = await lookAtConsole(world(), { hash: "#audit?type=JobFailed" })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: "#audit?type=JobFailed" })
+      const { page } = view
       await expect.poll(() => page.locator(".event").count()).toBe(46)
       await page.getByRole("button", { name: "JobFailed" }).first().click()
       expect(await page.locator(".event-detail pre").textContent()).toContain('"fence": 0')
@@ -151,15 +151,15 @@ const describeTimeline = (world: () => ConsoleWorld) =>
       await page.getByLabel("Type").fill("Nothing")
       await page.getByRole("button", { name: "Filter" }).click()
       await page.getByRole("heading", { name: "No matching events" }).waitFor()
-      await leave(shown)
+      await leave(view)
     })
   })
 
 const describePast = (world: () => ConsoleWorld) =>
   describe("time travel", () => {
     it("goes through a past by arrow keys, the state and the way there lit", async () => {
-      const shown = await lookAtConsole(world(), { hash: job_past })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: job_past })
+      const { page } = view
       const lit = () => page.locator(".chart .state.lit .name").allTextContents()
       const ways = () => page.locator(".chart .event.lit").allTextContents()
       await page.locator(".chart .state.lit").waitFor()
@@ -187,13 +187,13 @@ const describePast = (world: () => ConsoleWorld) =>
       const ins = await page.locator(".fields ins").allTextContents()
       expect(ins).toEqual([`"${uuid(600)}"`, "3"])
       expect(new URL(page.url()).hash).toBe(`${job_past}&at=12`)
-      await leave(shown)
+      await leave(view)
     })
 
     it("begins at the commit that the address names, and follows what comes", async () => {
       const { served } = world()
-      const shown = await lookAtConsole(world(), { hash: `${job_past}&at=16` })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: `${job_past}&at=16` })
+      const { page } = view
       await page.locator(".chart .state.lit").waitFor()
       const output = page.locator(".slider output")
       expect(await output.textContent()).toBe("Commit 3 of 5")
@@ -210,13 +210,13 @@ const describePast = (world: () => ConsoleWorld) =>
       await expect.poll(() => output.textContent()).toBe("Commit 3 of 6")
       await page.getByRole("button", { name: "Last", exact: true }).click()
       expect(await page.locator(".chart .event.lit").allTextContents()).toEqual(["JobRetried"])
-      await leave(shown)
+      await leave(view)
     })
 
     it("finds the resource of an id, and reports an unknown or ambiguous one", async () => {
       const { served } = world()
-      const shown = await lookAtConsole(world(), { hash: "#past" })
-      const { page } = shown
+      const view = await lookAtConsole(world(), { hash: "#past" })
+      const { page } = view
       await page.getByRole("heading", { name: "Find a resource" }).waitFor()
       await page.getByLabel("Id, service.aggregate or service.aggregate.id").fill(uuid(9))
       await page.getByRole("button", { name: "Find" }).click()
@@ -240,7 +240,7 @@ const describePast = (world: () => ConsoleWorld) =>
       ])
       // There are 231 events, so older ones may belong to other resources.
       expect(await page.locator(".card .note").textContent()).toContain("the newest 200 events")
-      await leave(shown)
+      await leave(view)
     })
   })
 
@@ -250,20 +250,20 @@ export const describeConsoleViews = (world: () => ConsoleWorld) => {
   describePast(world)
 
   it("the ring shows seven nodes, their states, and what has to be made again", async () => {
-    const shown = await lookAtConsole(world(), { hash: "#ring" })
-    const { page } = shown
+    const view = await lookAtConsole(world(), { hash: "#ring" })
+    const { page } = view
     await page.locator(".slice").first().waitFor()
     expect(await page.locator(".slice").count()).toBe(7)
     expect(await page.locator(".slice.bad title").textContent()).toContain("node-6, offline")
     expect(await page.locator(".ring .figures").textContent()).toContain(
       "Blobs with too few copies17",
     )
-    await leave(shown)
+    await leave(view)
   })
 
   it("the overview says first what needs somebody, and where that is", async () => {
-    const shown = await lookAtConsole(world())
-    const { page } = shown
+    const view = await lookAtConsole(world())
+    const { page } = view
     const alerts = page.locator(".attention a")
     expect(await alerts.allTextContents()).toEqual([
       "plant-disease is not ready",
@@ -283,6 +283,6 @@ export const describeConsoleViews = (world: () => ConsoleWorld) => {
     await go(page, "#overview", ".card.log")
     const carriers = page.locator(".services .card").nth(3)
     expect(await carriers.textContent()).toContain("Disabled on this server")
-    await leave(shown)
+    await leave(view)
   })
 }

@@ -1,6 +1,6 @@
 /** The plant disease page without a prediction: its messages. */
 import { describe, expect, it } from "vitest"
-import { leave } from "../shown.ts"
+import { leave } from "../view.ts"
 import { choose, lookAtPlants, type PlantWorld } from "./look.ts"
 import { blighted, json, type PlantAnswer, refusing } from "./served.ts"
 
@@ -25,50 +25,50 @@ export const describePlantFaults = (world: () => PlantWorld) =>
     it.each(faults)("%i says so, and what to do", async (status, error, title, advice) => {
       const { served } = world()
       served.answer = refusing(status, error)
-      const shown = await lookAtPlants(world())
-      const { page } = shown
+      const view = await lookAtPlants(world())
+      const { page } = view
       await choose(page, "leaf.jpg", "other.jpg")
       await expect.poll(() => page.locator("h3.failure").count()).toBe(2)
       const first = page.locator(".verdict").first()
       expect(await first.locator("h3").textContent()).toContain(title)
-      const said = `${error.charAt(0).toUpperCase()}${error.slice(1)}. `
-      expect(await first.locator("p").textContent()).toContain(said)
+      const failure = `${error.charAt(0).toUpperCase()}${error.slice(1)}. `
+      expect(await first.locator("p").textContent()).toContain(failure)
       expect(await first.locator("p").textContent()).toContain(advice)
       served.answer = blighted
       const again = first.getByRole("button", { name: "Retry" })
       // Retrying the same file would fail again.
       const is_of_file = [413, 415, 422].includes(status)
       expect(await again.count()).toBe(is_of_file ? 0 : 1)
-      if (is_of_file) return await leave(shown)
+      if (is_of_file) return await leave(view)
       await again.click()
       await first.getByRole("heading", { name: "Tomato: Late blight" }).waitFor()
       expect(await page.locator("h3.failure").count()).toBe(1)
-      await leave(shown)
+      await leave(view)
     })
 
     it.each(strange)("%s says so", async (_, answer, title) => {
       world().served.answer = answer
-      const shown = await lookAtPlants(world())
-      await choose(shown.page, "leaf.jpg")
-      await shown.page.getByRole("heading", { name: title }).waitFor()
-      await leave(shown)
+      const view = await lookAtPlants(world())
+      await choose(view.page, "leaf.jpg")
+      await view.page.getByRole("heading", { name: title }).waitFor()
+      await leave(view)
     })
 
     it("of a file that is no picture shows none, and says what the server says", async () => {
       world().served.answer = refusing(415, "It is neither JPEG nor PNG.")
-      const shown = await lookAtPlants(world())
-      const { page } = shown
+      const view = await lookAtPlants(world())
+      const { page } = view
       const file = { name: "leaf.svg.jpg", mimeType: "image/jpeg", buffer: Buffer.from("<svg/>") }
       await page.getByLabel("Choose photos").setInputFiles(file)
       await page.getByText("No preview").waitFor()
       await page.getByText("It is neither JPEG nor PNG.").waitFor()
-      await leave(shown)
+      await leave(view)
     })
 
     it("of a heat map says so, and asks again when it is wanted again", async () => {
       const { served } = world()
-      const shown = await lookAtPlants(world())
-      const { page } = shown
+      const view = await lookAtPlants(world())
+      const { page } = view
       await choose(page, "leaf.jpg")
       await page.locator(".bars").waitFor()
       const button = page.getByRole("button", { name: "Show heat map" })
@@ -95,6 +95,6 @@ export const describePlantFaults = (world: () => PlantWorld) =>
       await button.click()
       await page.locator("[aria-pressed=true]").waitFor()
       expect(await page.locator(".explain .failure").textContent()).toBe("")
-      await leave(shown)
+      await leave(view)
     })
   })

@@ -2,7 +2,7 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { describe, expect, it } from "vitest"
 import { serious } from "../axe.ts"
-import { leave, look, overflowOf, picture, type Shown, type Size } from "../shown.ts"
+import { leave, look, overflowOf, picture, type Size, type View } from "../view.ts"
 import { demo_model, type PlantServed, photo, refusing } from "./served.ts"
 
 export interface PlantWorld {
@@ -18,10 +18,10 @@ interface Looked extends BrowserContextOptions {
 export const lookAtPlants = async (
   { browser, served }: PlantWorld,
   options: Looked = {},
-): Promise<Shown> => {
-  const shown = await look(browser, served, { path: "/plants", ...options })
-  await shown.page.locator(".source").waitFor()
-  return shown
+): Promise<View> => {
+  const view = await look(browser, served, { path: "/plants", ...options })
+  await view.page.locator(".source").waitFor()
+  return view
 }
 
 export const choose = async (page: Page, ...names: string[]) => {
@@ -33,13 +33,13 @@ export const choose = async (page: Page, ...names: string[]) => {
   await page.getByLabel("Choose photos").setInputFiles(await Promise.all(files))
 }
 
-const names = ["phone", "tablet", "desk"] as const satisfies ReadonlyArray<Size>
+const names = ["phone", "tablet", "desktop"] as const satisfies ReadonlyArray<Size>
 
 export const describePlantLook = (world: () => PlantWorld) => {
   for (const size of names) {
     it(`shows predictions on a ${size}, without overflow`, async () => {
-      const shown = await lookAtPlants(world(), { size })
-      const { page } = shown
+      const view = await lookAtPlants(world(), { size })
+      const { page } = view
       await picture(page, `plants-${size}-first`)
       await choose(page, "leaf.jpg", "another leaf with quite a long name to it, IMG_20261120.png")
       await page.locator(".bars").nth(1).waitFor()
@@ -51,7 +51,7 @@ export const describePlantLook = (world: () => PlantWorld) => {
         expect(leaf?.height).toBeLessThanOrEqual(frame?.height ?? 0)
       }
       await picture(page, `plants-${size}-light`)
-      await leave(shown)
+      await leave(view)
     })
   }
 
@@ -59,8 +59,8 @@ export const describePlantLook = (world: () => PlantWorld) => {
     it(`has nothing that axe finds serious when ${colorScheme}`, async () => {
       const { served } = world()
       served.model = demo_model
-      const shown = await lookAtPlants(world(), { colorScheme })
-      const { page } = shown
+      const view = await lookAtPlants(world(), { colorScheme })
+      const { page } = view
       expect(await serious(page)).toEqual([])
       await choose(page, "leaf.jpg")
       await page.getByRole("button", { name: "Show heat map" }).click()
@@ -70,26 +70,26 @@ export const describePlantLook = (world: () => PlantWorld) => {
       await page.locator("h3.failure").waitFor()
       await page.locator("summary").click()
       expect(await serious(page)).toEqual([])
-      await picture(page, `plants-desk-${colorScheme}-states`)
-      await leave(shown)
+      await picture(page, `plants-desktop-${colorScheme}-states`)
+      await leave(view)
     })
   }
 
   it("has one title, and headings in their order", async () => {
-    const shown = await lookAtPlants(world())
-    await choose(shown.page, "leaf.jpg")
-    await shown.page.locator(".bars").waitFor()
-    const levels = await shown.page.evaluate(() =>
+    const view = await lookAtPlants(world())
+    await choose(view.page, "leaf.jpg")
+    await view.page.locator(".bars").waitFor()
+    const levels = await view.page.evaluate(() =>
       [...document.querySelectorAll("h1, h2, h3")].map((one) => Number(one.tagName[1])),
     )
     expect(levels).toEqual([1, 2, 2, 3])
-    await leave(shown)
+    await leave(view)
   })
 
   describe("the model", () => {
     it("is shown with its form, size, hash and classes", async () => {
-      const shown = await lookAtPlants(world())
-      const { page } = shown
+      const view = await lookAtPlants(world())
+      const { page } = view
       const text = (await page.locator(".source").textContent()) ?? ""
       expect(text).toContain(
         "keras-h5 \u00b7 6 classes \u00b7 47,805,158 weights \u00b7 SHA-256 0123456789ab",
@@ -104,7 +104,7 @@ export const describePlantLook = (world: () => PlantWorld) => {
         "Tomato: healthy",
       ])
       expect(await page.locator(".badge.demo").count()).toBe(0)
-      await leave(shown)
+      await leave(view)
     })
 
     it("that is the demo's has a warning that it was trained on drawn leaves only", async () => {
@@ -114,8 +114,8 @@ export const describePlantLook = (world: () => PlantWorld) => {
         response
           .writeHead(200, { "content-type": "application/json" })
           .end('{"prediction":"DemoOak___leaf_spot"}')
-      const shown = await lookAtPlants(world())
-      const { page } = shown
+      const view = await lookAtPlants(world())
+      const { page } = view
       const text = await page.locator(".source .remark").textContent()
       expect(text).toContain(
         "trained on drawn leaves only, so its predictions for photos are meaningless",
@@ -126,20 +126,20 @@ export const describePlantLook = (world: () => PlantWorld) => {
         expect([place, await page.locator(`${place} .badge.demo`).count()]).toEqual([place, 1])
       }
       expect(await page.locator(".bars").count()).toBe(0)
-      await leave(shown)
+      await leave(view)
     })
 
     it("that is missing shows the reason, and appears without a reload", async () => {
       const { served } = world()
       served.model = undefined
-      const shown = await lookAtPlants(world())
-      const { page } = shown
+      const view = await lookAtPlants(world())
+      const { page } = view
       const failure = await page.locator(".source .failure").textContent()
       expect(failure).toContain("The model file is missing.")
       served.model = demo_model
       await page.clock.runFor(10_000)
       await page.locator(".source .standing.live").waitFor()
-      await leave(shown)
+      await leave(view)
     })
   })
 }

@@ -1,7 +1,7 @@
 /** Photos that are chosen, dropped or pasted; their descriptions; and the heat map. */
 import type { ServerResponse } from "node:http"
 import { describe, expect, it } from "vitest"
-import { leave, picture } from "../shown.ts"
+import { leave, picture } from "../view.ts"
 import { choose, lookAtPlants, type PlantWorld } from "./look.ts"
 import { blighted, blightedBy, json, photo, turned } from "./served.ts"
 
@@ -30,8 +30,8 @@ const middleOf = (canvas: Element, away = 0) => {
 export const describePlantPhotos = (world: () => PlantWorld) => {
   it("shows the class in words, its exact name, and the likeliest five", async () => {
     const { served } = world()
-    const shown = await lookAtPlants(world())
-    const { page } = shown
+    const view = await lookAtPlants(world())
+    const { page } = view
     await choose(page, "leaf.jpg")
     await page.getByRole("heading", { name: "Tomato: Late blight" }).waitFor()
     expect(await page.locator(".raw").textContent()).toBe("Tomato___Late_blight")
@@ -45,18 +45,18 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
     const bars = page.locator(".bars .value")
     const widths = await bars.evaluateAll((all) => all.map((one) => one.getAttribute("width")))
     expect(widths).toEqual(["93.12", "5.11", "1.20", "0.53", "0.04"])
-    expect(served.asked).toEqual([
+    expect(served.requests).toEqual([
       { query: "?top_k=5", file_name: "leaf.jpg", type: "image/jpeg", fields: 1 },
     ])
     const spoken = page.locator("#announcement")
     expect(await spoken.textContent()).toBe("leaf.jpg: Tomato: Late blight, 93%.")
-    await leave(shown)
+    await leave(view)
   })
 
   it("shows the photo, and where the network looks when that is wanted", async () => {
     const { served } = world()
-    const shown = await lookAtPlants(world())
-    const { page } = shown
+    const view = await lookAtPlants(world())
+    const { page } = view
     await choose(page, "leaf.jpg")
     const preview = page.getByRole("img", { name: "Preview of leaf.jpg" })
     await expect.poll(() => preview.evaluate(middleOf)).toMatchObject({ width: 320, height: 240 })
@@ -71,9 +71,9 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
     await preview.waitFor()
     await button.click()
     await map.waitFor()
-    const queries = served.asked.map(({ query }) => query)
+    const queries = served.requests.map(({ query }) => query)
     expect(queries).toEqual(["?top_k=5", "?explain=heatmap"])
-    await leave(shown)
+    await leave(view)
   })
 
   describe("a photo that its camera has turned", () => {
@@ -87,8 +87,8 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
         it(`is shown ${as} (${kind})`, async () => {
           const { served } = world()
           served.answer = blightedBy(auto_orient)
-          const shown = await lookAtPlants(world())
-          const { page } = shown
+          const view = await lookAtPlants(world())
+          const { page } = view
           const buffer = await turned(kind)
           const file = { name: `leaf.${kind}`, mimeType: `image/${kind}`, buffer }
           await page.getByLabel("Choose photos").setInputFiles(file)
@@ -105,7 +105,7 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
           await preview.waitFor()
           await picture(page, `plants-turned-${kind}-${auto_orient}`)
           expect(await seen()).toEqual(auto_orient ? upright : lying)
-          await leave(shown)
+          await leave(view)
         })
       }
     }
@@ -118,23 +118,23 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
       { class: "A___c", probability: 0.39 },
     ]
     served.answer = (response) => json(response, 200, { prediction: "A___b", predictions })
-    const shown = await lookAtPlants(world())
-    await choose(shown.page, "leaf.jpg")
-    await shown.page.getByText("Low confidence").waitFor()
-    await leave(shown)
+    const view = await lookAtPlants(world())
+    await choose(view.page, "leaf.jpg")
+    await view.page.getByText("Low confidence").waitFor()
+    await leave(view)
   })
 
   it("asks for one after the other, in their order, and shows the newest first", async () => {
     const { served } = world()
     // Long enough for another response to arrive in between.
-    served.answer = (response, asked) => setTimeout(() => blighted(response, asked), 50)
-    const shown = await lookAtPlants(world())
-    const { page } = shown
+    served.answer = (response, request) => setTimeout(() => blighted(response, request), 50)
+    const view = await lookAtPlants(world())
+    const { page } = view
     await choose(page, "1.jpg", "2.png", "3.jpg")
     await page.locator(".bars").nth(2).waitFor()
     await choose(page, "4.jpg")
     await page.locator(".bars").nth(3).waitFor()
-    expect(served.asked.map(({ file_name }) => file_name)).toEqual([
+    expect(served.requests.map(({ file_name }) => file_name)).toEqual([
       "1.jpg",
       "2.png",
       "3.jpg",
@@ -144,15 +144,15 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
     const names = await page.locator(".leaf .name").allTextContents()
     expect(names).toEqual(["4.jpg", "1.jpg", "2.png", "3.jpg"])
     expect(await page.locator("#result").textContent()).toBe("4 photos")
-    await leave(shown)
+    await leave(view)
   })
 
   it("says which is under way and which waits", async () => {
     const { served } = world()
     const open: ServerResponse[] = []
     served.answer = (response) => open.push(response)
-    const shown = await lookAtPlants(world())
-    const { page } = shown
+    const view = await lookAtPlants(world())
+    const { page } = view
     await choose(page, "1.jpg", "2.jpg")
     const states = () => page.locator(".verdict").allTextContents()
     await expect.poll(states).toEqual(["Predicting\u2026", "Waiting\u2026"])
@@ -160,14 +160,14 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
     for (const response of open) json(response, 200, { prediction: "A___b" })
     await expect.poll(states).toEqual(["A: bA___b", "Predicting\u2026"])
     expect(await page.locator(".verdict").last().getAttribute("aria-busy")).toBe("true")
-    await leave(shown)
+    await leave(view)
   })
 
   it("keeps sixty, and says what is left out", async () => {
     const { served } = world()
     served.answer = (response) => json(response, 200, { prediction: "A___b" })
-    const shown = await lookAtPlants(world())
-    const { page } = shown
+    const view = await lookAtPlants(world())
+    const { page } = view
     await page.locator("#announcement").evaluate((place) => {
       const heard: string[] = []
       Reflect.set(window, "heard", heard)
@@ -176,29 +176,29 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
       })
     })
     await choose(page, ...Array.from({ length: 62 }, (_, index) => `${index}.jpg`))
-    await expect.poll(() => served.asked.length).toBe(60)
+    await expect.poll(() => served.requests.length).toBe(60)
     expect(await page.locator(".leaf").count()).toBe(60)
     const heard: string[] = await page.evaluate(() => Reflect.get(window, "heard"))
     expect(heard[0]).toBe("60 photos are shown; 2 were skipped.")
-    await leave(shown)
+    await leave(view)
   })
 
   describe("a photo", () => {
     for (const event of ["drop", "paste"] as const) {
       it(`comes in by ${event}`, async () => {
         const { served } = world()
-        const shown = await lookAtPlants(world())
-        await shown.page.evaluate(hand, { event, bytes: [...(await photo())] })
-        await shown.page.locator(".bars").waitFor()
-        expect(served.asked.map(({ file_name }) => file_name)).toEqual([`${event}.jpg`])
-        await leave(shown)
+        const view = await lookAtPlants(world())
+        await view.page.evaluate(hand, { event, bytes: [...(await photo())] })
+        await view.page.locator(".bars").waitFor()
+        expect(served.requests.map(({ file_name }) => file_name)).toEqual([`${event}.jpg`])
+        await leave(view)
       })
     }
 
     it("is taken with the camera on a phone, and nowhere else", async () => {
-      const desk = await lookAtPlants(world())
-      expect(await desk.page.getByText("Take a photo").isVisible()).toBe(false)
-      await leave(desk)
+      const desktop = await lookAtPlants(world())
+      expect(await desktop.page.getByText("Take a photo").isVisible()).toBe(false)
+      await leave(desktop)
       const phone = await lookAtPlants(world(), { size: "phone", hasTouch: true, isMobile: true })
       expect(await phone.page.getByText("Take a photo").isVisible()).toBe(true)
       const input = phone.page.getByLabel("Take a photo")
@@ -207,8 +207,8 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
     })
 
     it("is chosen by keys alone", async () => {
-      const shown = await lookAtPlants(world())
-      const { page } = shown
+      const view = await lookAtPlants(world())
+      const { page } = view
       // Keyboard events use another channel and may overtake the file chooser's interception. The
       // response of `evaluate` comes after the interception, so await it first.
       const chooser = page.waitForEvent("filechooser")
@@ -217,7 +217,7 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
       expect(focused).toBe("image/jpeg,image/png")
       await page.keyboard.press("Space")
       expect((await chooser).isMultiple()).toBe(true)
-      await leave(shown)
+      await leave(view)
     })
   })
 }

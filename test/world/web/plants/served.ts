@@ -61,7 +61,7 @@ export interface Asked {
   readonly fields: number
 }
 
-export type PlantAnswer = (response: ServerResponse, asked: Asked) => void
+export type PlantAnswer = (response: ServerResponse, request: Asked) => void
 
 export const json = (response: ServerResponse, status: number, body: object) =>
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
@@ -112,7 +112,7 @@ export interface PlantServed {
   /** If undefined, responds with 503, because there is no model. */
   model: ModelInfo | undefined
   answer: PlantAnswer
-  readonly asked: Asked[]
+  readonly requests: Asked[]
   /** Maximum number of concurrent predictions seen. */
   at_once: number
   readonly close: () => Promise<void>
@@ -131,16 +131,16 @@ export const servePlants = async (): Promise<PlantServed> => {
     response.once("close", () => {
       under_way -= 1
     })
-    void readForm(request, url.search).then((asked) => {
-      served.asked.push(asked)
-      served.answer(response, asked)
+    void readForm(request, url.search).then((request) => {
+      served.requests.push(request)
+      served.answer(response, request)
     })
   })
   const served: PlantServed = {
     ...listening,
     model: real_model,
     answer: blighted,
-    asked: [],
+    requests: [],
     at_once: 0,
   }
   return served

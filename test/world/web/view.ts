@@ -12,11 +12,11 @@ const pictures = join(root, "test-results", "web")
 export const sizes = {
   phone: { width: 360, height: 780 },
   tablet: { width: 768, height: 1024 },
-  desk: { width: 1440, height: 900 },
+  desktop: { width: 1440, height: 900 },
 } as const
 export type Size = keyof typeof sizes
 
-export interface Shown {
+export interface View {
   readonly page: Page
   /** Console errors and warnings, and exceptions. */
   readonly complaints: string[]
@@ -40,8 +40,8 @@ const is_ordered = /^Failed to load resource: (the server responded with a statu
 export const look = async (
   browser: Browser,
   served: { readonly origin: string },
-  { size = "desk", hash = "", path = "/", wait = "#main > section", ...options }: Looked = {},
-): Promise<Shown> => {
+  { size = "desktop", hash = "", path = "/", wait = "#main > section", ...options }: Looked = {},
+): Promise<View> => {
   const context = await browser.newContext({ viewport: sizes[size], ...options })
   const page = await context.newPage()
   page.setDefaultTimeout(20_000)
@@ -62,7 +62,7 @@ export const look = async (
 }
 
 /** Closes the page; fails on complaints and on requests to other servers. */
-export const leave = async ({ page, complaints, outside }: Shown): Promise<void> => {
+export const leave = async ({ page, complaints, outside }: View): Promise<void> => {
   await page.context().close()
   expect(complaints).toEqual([])
   expect(outside).toEqual([])
