@@ -212,7 +212,7 @@ describe("a mirror that cannot be searched", () => {
     expect((await registry.source()).detail).toBeNull()
   }
 
-  it("is not there", async () => {
+  it("is missing", async () => {
     await unhealthy(/^no mirror exists yet; fill it with `almanac carriers import`$/)
   })
 

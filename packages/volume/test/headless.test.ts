@@ -116,7 +116,7 @@ const assertReported = async (engine: VolumeEngine, id: BlobId, size: number) =>
   assert.equal(await readOne(engine, 2, size), "whole")
 }
 
-const assertToldNoMore = async (engine: VolumeEngine, size: number) => {
+const assertNoReports = async (engine: VolumeEngine, size: number) => {
   assert.equal((await reportedIn(engine)).length, 1)
   assert.equal(await readOne(engine, 2, size), "whole")
   const { blob_count, payload_bytes, quarantined } = await engine.usage()
@@ -132,7 +132,7 @@ describe("a blob with a corrupt head after the last checkpoint", () => {
         const dir = damagedAt(life, place)
         const engine = await again(dir)
         await assertReported(engine, life.id, size)
-        await assertToldNoMore(await again(copyOf(dir)), size)
+        await assertNoReports(await again(copyOf(dir)), size)
       }
     }, 120_000)
   }
@@ -144,7 +144,7 @@ describe("a blob with a corrupt head after the last checkpoint", () => {
       const engine = await again(dir)
       assert.equal(await readOne(engine, 2, size), "BlobCorrupt")
       await assertReported(engine, life.id, size)
-      await assertToldNoMore(await again(copyOf(dir)), size)
+      await assertNoReports(await again(copyOf(dir)), size)
     }
   })
 

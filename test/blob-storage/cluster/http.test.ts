@@ -11,25 +11,19 @@ import { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { JoinNode, MarkNodeOffline, nodes_max } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 import { RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
-import {
-  beat,
-  isEnvelope,
-  node,
-  nodeView,
-  served,
-} from "../../world/blob-storage/cluster-served.ts"
+import { beat, isEnvelope, node, served, view } from "../../world/blob-storage/cluster-served.ts"
 
 describe("join", () => {
   served("admits a node as active, and the ring's version rises", (ask) =>
     Effect.gen(function* () {
       const first = yield* ask("POST", "/v1/cluster/join", node)
       assert.equal(first.status, 200)
-      assert.deepEqual(first.body, { accepted: true, ring_version: 1, nodes: [nodeView()] })
+      assert.deepEqual(first.body, { accepted: true, ring_version: 1, nodes: [view()] })
       const second = yield* ask("POST", "/v1/cluster/join", { ...node, node_id: "node-2" })
       assert.deepEqual(second.body, {
         accepted: true,
         ring_version: 2,
-        nodes: [nodeView(), nodeView({ node_id: "node-2" })],
+        nodes: [view(), view({ node_id: "node-2" })],
       })
     }),
   )
@@ -48,7 +42,7 @@ describe("join", () => {
       assert.deepEqual(body, {
         accepted: true,
         ring_version: 1,
-        nodes: [nodeView({ address: moved.address })],
+        nodes: [view({ address: moved.address })],
       })
     }),
   )
@@ -59,7 +53,7 @@ describe("join", () => {
       assert.deepEqual(body, {
         accepted: true,
         ring_version: 2,
-        nodes: [nodeView({ capacity_bytes: 2000 })],
+        nodes: [view({ capacity_bytes: 2000 })],
       })
     }),
   )
@@ -80,7 +74,7 @@ describe("join", () => {
       const node_id = "x".repeat(64)
       const longest = { node_id, address: `${"h".repeat(125)}:80`, capacity_bytes: 0 }
       const { body } = yield* ask("POST", "/v1/cluster/join", longest)
-      assert.deepEqual(body.nodes, [nodeView(longest)])
+      assert.deepEqual(body.nodes, [view(longest)])
     }),
   )
   served("is 429 when the cluster is full", (ask) =>
@@ -136,7 +130,7 @@ describe("leave", () => {
       assert.deepEqual(left.body, { acknowledged: true })
       assert.match(left.headers.get("x-almanac-position") ?? "", /^\d+$/)
       const state = yield* ask("GET", "/v1/cluster/state")
-      const nodes = [nodeView({ state: "leaving", used_bytes: 10, blob_count: 2 })]
+      const nodes = [view({ state: "leaving", used_bytes: 10, blob_count: 2 })]
       assert.deepEqual(state.body, { nodes, ring_version: 2 })
       const ring = yield* ask("POST", "/v1/cluster/sync-ring", { ring_version: 0 })
       assert.deepEqual(ring.body.node_ids, [])
@@ -212,7 +206,7 @@ describe("heartbeat", () => {
       assert.deepEqual(ahead.body, { ok: true, ring_version: 1 })
       for (const ring_version of [0, -1, "0", "-9223372036854775808"]) {
         const behind = yield* ask("POST", "/v1/cluster/heartbeat", { ...beat, ring_version })
-        const nodes = [nodeView({ used_bytes: 10, blob_count: 2 })]
+        const nodes = [view({ used_bytes: 10, blob_count: 2 })]
         assert.deepEqual(behind.body, { ok: true, ring_version: 1, nodes })
       }
     }),
@@ -241,9 +235,9 @@ describe("heartbeat", () => {
       yield* ask("POST", "/v1/cluster/join", node)
       yield* (yield* BlobStorageModel).waitFor(yield* silent)
       const offline = yield* ask("GET", "/v1/cluster/state")
-      assert.deepEqual(offline.body, { nodes: [nodeView({ state: "offline" })], ring_version: 2 })
+      assert.deepEqual(offline.body, { nodes: [view({ state: "offline" })], ring_version: 2 })
       const back = yield* ask("POST", "/v1/cluster/heartbeat", { ...beat, ring_version: 2 })
-      const nodes = [nodeView({ used_bytes: 10, blob_count: 2 })]
+      const nodes = [view({ used_bytes: 10, blob_count: 2 })]
       assert.deepEqual(back.body, { ok: true, ring_version: 3, nodes })
     }),
   )
@@ -350,7 +344,7 @@ describe("metrics", () => {
       assert.closeTo(ring_share, 0.2, 0.1)
       const none = { bytes_moved: 0, repairs: 0, replication_failures: 0 }
       const counts = { ...none, blob_count: 2, pending_migrations: 0, under_replicated: 0 }
-      assert.deepEqual(rest, nodeView({ used_bytes: 10, ...counts }))
+      assert.deepEqual(rest, view({ used_bytes: 10, ...counts }))
       assert.closeTo(last_heartbeat_at / 1e6, Date.now(), 60_000)
       assert.notProperty(other, "last_heartbeat_at")
     }),

@@ -5,8 +5,8 @@ import {
   beat,
   isEnvelope,
   node,
-  nodeView,
   served,
+  view,
 } from "../../world/blob-storage/cluster-served.ts"
 import { Outage } from "../../world/log/frail-log.ts"
 
@@ -120,7 +120,7 @@ describe("when the log cannot be reached", () => {
       degraded(yield* ask("POST", "/v1/cluster/leave", { node_id: "node-1", graceful: true }))
       degraded(yield* ask("POST", "/v1/cluster/leave", { node_id: "node-1" }))
       const state = yield* ask("GET", "/v1/cluster/state")
-      assert.deepEqual(state.body, { nodes: [nodeView()], ring_version: 1 })
+      assert.deepEqual(state.body, { nodes: [view()], ring_version: 1 })
     }),
   )
   served("a heartbeat is answered from the last known state, without the advice to rejoin", (ask) =>

@@ -169,7 +169,7 @@ export const served = (
 export const node = { node_id: "node-1", address: "10.0.0.1:9797", capacity_bytes: 1000 }
 export const beat = { node_id: "node-1", used_bytes: 10, blob_count: 2, ring_version: 1 }
 
-export const nodeView = (more: object = {}) => ({
+export const view = (more: object = {}) => ({
   ...node,
   state: "active",
   used_bytes: 0,

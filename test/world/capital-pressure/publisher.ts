@@ -28,7 +28,8 @@ export interface FakePublisher {
 /** All publishers, on a free port of loopback until the scope ends. */
 export const publisher = (tls?: { readonly key: string; readonly cert: string }) => {
   const requests: Array<Asked> = []
-  const fake = { url: "", requests, instead: (): boolean => false } as FakePublisher // A URL follows.
+  // A URL follows.
+  const fake = { url: "", requests, instead: (): boolean => false } as FakePublisher
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const one = { url: new URL(request.url ?? "", "http://publisher"), headers: request.headers }
     requests.push(one)
