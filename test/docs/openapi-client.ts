@@ -31,7 +31,7 @@ type Answer<O> = O extends { responses: infer All }
 
 interface Parts {
   readonly path?: Readonly<Record<string, string>>
-  readonly query?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string | number | boolean>>
   readonly body?: unknown
 }
 
@@ -46,7 +46,10 @@ export const clientOf =
     // The types above consist of these parts, each present if the operation has it.
     const { path: names = {}, query = {}, body } = input as Parts
     const filled = path.replaceAll(/\{(\w+)\}/g, (_, name) => encodeURIComponent(names[name] ?? ""))
-    const response = await fetch(new URL(`${filled}?${new URLSearchParams(query)}`, url), {
+    const sent = new URLSearchParams(
+      Object.entries(query).map(([name, value]) => [name, String(value)]),
+    )
+    const response = await fetch(new URL(`${filled}?${sent}`, url), {
       method: method.toUpperCase(),
       headers: { "x-auth-token": token, "content-type": "application/json" },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),

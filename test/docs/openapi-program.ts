@@ -25,7 +25,7 @@ must(read.body.name === "Backups", read)
 const unknown = await ask("get", "/v1/targets/{id}", { path: { id: share_id } })
 must(unknown.status === 404 && unknown.body.code === "svc.not_found", unknown)
 
-const backups = await ask("get", "/v1/backups", { query: { share_id, limit: "5" } })
+const backups = await ask("get", "/v1/backups", { query: { share_id, limit: 5 } })
 must(backups.status === 200 && backups.body.pagination.count === 1, backups)
 
 const jobs = await ask("get", "/v1/jobs", { query: { resource_id: backup_id, state: "queued" } })
