@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config"
 // Each test file has a process of its own, which would compile the same libraries again.
 import "./launcher/compile-cache.mjs"
 
-// Real servers start in tests: what hangs is told apart from what is slow on a busy machine.
+// Real servers start in tests: a long timeout separates a hanging test from a slow machine.
 const timeouts = {
   testTimeout: 60_000,
   hookTimeout: 60_000,

@@ -131,7 +131,7 @@ const errorText = (error: CliError.NonShowHelpErrors, path: string): string => {
   }
 }
 
-/** What is wrong with a command line, its usage, and how to get the whole help. */
+/** The error in a command line, its usage, and how to get the whole help. */
 export const usageErrorText = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
   { usage, commandPath = ["almanac"], subcommands = [] }: HelpDoc.HelpDoc,

@@ -1,5 +1,5 @@
 /**
- * Who may use an endpoint: the annotations that declare it, and the decision.
+ * Access to endpoints: the annotations that declare it, and the decision.
  *
  * The door reads the annotations of each endpoint; no other code decides access.
  * Source: document 1 §5, document 2 §5.
@@ -30,7 +30,7 @@ export const Needs = Context.Reference<Access>("gateway/Needs", {
 
 type PublicWhen = (settings: Settings) => boolean
 
-/** Settings that make an endpoint public, whatever its `Needs` are. */
+/** Settings that make an endpoint public, regardless of its `Needs` are. */
 export const PublicWhen = Context.Reference<PublicWhen | undefined>("gateway/PublicWhen", {
   defaultValue: () => undefined,
 })

@@ -71,7 +71,7 @@ export interface Door {
   readonly errorResponse: (method: string, url: string, failure?: Failure) => Broken
   /** Serves the requests that no direct route serves. */
   readonly app: App
-  /** The context of handlers, besides that of the request and of their service. */
+  /** The context of handlers, in addition to that of the request and of their service. */
   readonly context: Context.Context<never>
   /** Ends the event streams, which would never end; other requests in flight continue. */
   readonly close: Effect.Effect<void>
@@ -218,7 +218,7 @@ const loggingServices = Context.pick(
   Tracer.Tracer,
 )
 
-/** Requests without a route are counted here, whatever their method. */
+/** Requests without a route are counted here, regardless of their method. */
 const no_route = { method: "any", path: "none" }
 
 /**

@@ -46,7 +46,7 @@ export const tables = `
   create table import (
     imported_at text not null,
     is_demo integer not null,
-    -- Different MC numbers of all files, whatever became of them.
+    -- Different MC numbers of all files, with or without a carrier.
     numbers integer not null,
     carriers integer not null
   ) strict;

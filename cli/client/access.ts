@@ -2,7 +2,7 @@
  * Selects the server and the credentials: a profile, the environment, or the development server of
  * the data folder, in this order. Secrets come from files and variables, never from flags.
  *
- * Source: decisions, "verbs beside a running server", "development principals"; decision 0020.
+ * Source: DECISIONS, How it is run and reached; decision 0020.
  */
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"

@@ -12,8 +12,8 @@ export interface TlsTrust {
 const mismatch = "The certificate differs from the one in its setting tls.cert."
 
 /**
- * Trusts only the first certificate of this PEM, whatever its issuer and host name. The PEM may
- * hold the chain too, which TLS accepts as an authority and which may have issued other
+ * Trusts only the first certificate of this PEM, regardless of its issuer and host name. The PEM
+ * may hold the chain too, which TLS accepts as an authority and which may have issued other
  * certificates, so the certificate itself is compared.
  */
 export const pinnedTo = (ca: Buffer): TlsTrust => ({

@@ -18,7 +18,7 @@ import type { Rejection } from "#schemas/capital-pressure/rejection.ts"
 /** Aggregates loaded concurrently. */
 const loads_at_once = 32
 
-/** Maximum number of streams per write besides the feed's own; the log accepts 100. */
+/** Maximum number of streams per write in addition to the feed's own; the log accepts 100. */
 const streams_max = 99
 
 const actor = "verb:ingest"

@@ -2,7 +2,7 @@
  * Services of a dashboard command: commands to the log, and the dashboard's file. A running
  * instance writes the file; without one this process does.
  *
- * Source: decisions, "verbs beside a running server"; decisions of document 3, dashboard storage.
+ * Source: DECISIONS, How it is run and reached, and document 3, dashboard storage.
  */
 import { Effect, Layer, Option } from "effect"
 import { host } from "#actors/host.ts"

@@ -46,7 +46,7 @@ export const acknowledgeCommand = Command.make(
   "acknowledge",
   {
     reason: Flag.String("reason").pipe(
-      Flag.withDescription("What they are and why they can stay; recorded in the log"),
+      Flag.withDescription("Reason why they can stay; recorded in the log"),
       Flag.withSchema(Acknowledgement.reason),
     ),
   },

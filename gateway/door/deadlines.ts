@@ -54,7 +54,7 @@ const sweep_ms_min = 25
 const sweep_ms_max = 1000
 const ms_per_s = 1000
 
-/** A body that is not a stream may take ten deadlines in total, whatever its speed. */
+/** A body that is not a stream may take ten deadlines in total, regardless of its speed. */
 const body_deadlines = 10
 
 /** Not swept yet. Most requests end before the first sweep, so their progress is never read. */

@@ -26,7 +26,7 @@ const titles: Readonly<Record<number, string>> = {
   504: "Request timeout",
 }
 
-/** What to do next, as HTML. */
+/** The next step for the reader, as HTML. */
 const next_steps: Readonly<Record<number, string>> = {
   401:
     "Send a token in the <code>Authorization</code> header. A browser does not send one when it " +

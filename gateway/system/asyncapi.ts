@@ -81,15 +81,24 @@ const webhook_description =
 /** Only webhooks have these headers. None is required, because all channels share the messages. */
 const webhook_headers = {
   type: "object",
-  description: "Of webhooks alone, where all of them are there.",
+  description: "Present only in webhook requests, all of them.",
   properties: {
-    "webhook-id": { type: "string", description: "The same at each try of an event." },
-    "webhook-timestamp": { type: "string", description: "When it was sent, in seconds." },
+    "webhook-id": {
+      type: "string",
+      description: "Identifies the event; the same in every attempt.",
+    },
+    "webhook-timestamp": {
+      type: "string",
+      description: "Time of the attempt, in seconds since 1970.",
+    },
     "webhook-signature": {
       type: "string",
-      description: "`v1,` and base64 of HMAC-SHA256; several with spaces between them.",
+      description: "`v1,` and base64 of HMAC-SHA256; several are separated by spaces.",
     },
-    "almanac-sequence": { type: "string", description: "The event's place among all." },
+    "almanac-sequence": {
+      type: "string",
+      description: "The event's number among all published events.",
+    },
   },
 } as const
 
@@ -107,7 +116,7 @@ export const asyncApiOf = (services: ReadonlyArray<readonly [string, PublishedTy
     return [`bus.${name}`, channel] as const
   })
   const parameters = {
-    webhook_url: text_parameter("The URL that the webhook was made with."),
+    webhook_url: text_parameter("The URL of the webhook."),
   }
   const hook = channelOf("{webhook_url}", webhook_description, names, { parameters })
   const sse = channelOf("/v1/events", sse_description, names, {
@@ -121,7 +130,8 @@ export const asyncApiOf = (services: ReadonlyArray<readonly [string, PublishedTy
       title: "Almanac events",
       version: "0.1.0",
       license: apache,
-      description: "What happened, as CloudEvents 1.0; docs/events.md says what one can rely on.",
+      description:
+        "Published events in CloudEvents 1.0. docs/events.md lists the types and the guarantees.",
     },
     defaultContentType: content_type,
     servers,
@@ -146,7 +156,10 @@ const server = (name: string) => ({ $ref: `#/servers/${name}` })
 const operationOf = (channel: string) => ({
   action: "send",
   channel: { $ref: `#/channels/${channel}` },
-  summary: channel === "webhook" ? "Almanac calls the webhook." : "Almanac tells subscribers.",
+  summary:
+    channel === "webhook"
+      ? "Almanac calls the webhook."
+      : "Almanac sends the event to subscribers.",
 })
 
 const scheme = (name: string) => ({ $ref: `#/components/securitySchemes/${name}` })

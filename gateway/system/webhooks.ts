@@ -272,7 +272,7 @@ const signing = Effect.fnUntraced(function* (id: string, now_ms: number) {
   return recorded === undefined ? [] : signingAt(yield* webhookAfter(log, recorded), now_ms)
 }, Effect.mapError(unavailable))
 
-/** Sends a ping now, whatever the webhook's state, and returns the outcome. */
+/** Sends a ping now, regardless of the webhook's state, and returns the outcome. */
 const test = Effect.fnUntraced(function* (text: string) {
   const { id, url } = yield* findOwned(text)
   const { caller } = yield* RequestContext

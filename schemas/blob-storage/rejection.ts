@@ -52,8 +52,8 @@ const row = <const C extends Code>(code: C, message: string) => ({
   }).pipe(Schema.withConstructorDefault(Effect.succeed(message))),
   detail: Schema.String.annotate({
     description:
-      "What is wrong, at most `error.max_detail_bytes` bytes. Empty if `error.include_detail` is " +
-      "false.",
+      "Description of the error, at most `error.max_detail_bytes` bytes. Empty if " +
+      "`error.include_detail` is false.",
   }),
   request_id: RequestId,
   grpc_code: Schema.optionalKey(Schema.Int).annotateKey({
@@ -107,7 +107,7 @@ export class NodeUnknown extends Schema.Error<NodeUnknown>("NodeUnknown")(
       .annotate({ description: "False: the node is not a member." })
       .pipe(Schema.withConstructorDefault(Effect.succeed(false as const))),
     commands: Schema.Array(Schema.String)
-      .annotate({ description: "What the node must do: `rejoin`." })
+      .annotate({ description: "The action that the node must take: `rejoin`." })
       .pipe(Schema.withConstructorDefault(Effect.succeed(["rejoin"]))),
   },
   {

@@ -31,7 +31,7 @@ const about = {
     description: "How often the metric is published, for display, such as `weekly (Wed)`.",
   }),
   description: Schema.NullOr(Schema.String).annotateKey({
-    description: "What the metric measures, for display.",
+    description: "Description of the metric, for display.",
   }),
   include_in_composite: Schema.Boolean.annotateKey({
     description: "Whether the metric votes and counts in averages. False for gauges.",
@@ -281,7 +281,7 @@ export type Sources = typeof Sources.Type
 const JobRow = Schema.Struct({
   id: Schema.String.annotateKey({ description: "Id of the job." }),
   label: Schema.String.annotateKey({ description: "Name of the job, for display." }),
-  description: Schema.String.annotateKey({ description: "What the job does, for display." }),
+  description: Schema.String.annotateKey({ description: "Description of the job, for display." }),
   schedule_repr: Schema.String.annotateKey({ description: "The schedule in words." }),
   last_run_at: Schema.NullOr(ZonelessTime).annotateKey({
     description: "Start of the last run, in UTC. Null before the first one.",

@@ -14,7 +14,7 @@ export class WrongYear extends Schema.TaggedError<WrongYear>()("WrongYear", {
 export const Rejection = Schema.Union([DemoMixed, WrongYear])
 export type Rejection = typeof Rejection.Type
 
-const body = { detail: Schema.String.annotateKey({ description: "What is wrong." }) }
+const body = { detail: Schema.String.annotateKey({ description: "Description of the error." }) }
 
 /** Document 3 §7 A: no such metric or tier. */
 export class NotFound extends Schema.Error<NotFound>("CapitalNotFound")(body, {

@@ -1,7 +1,7 @@
 /** The errors of carrier search: `{error}`. Source: document 3 §7 B. */
 import { Schema } from "effect"
 
-const body = { error: Schema.String.annotateKey({ description: "What is wrong." }) }
+const body = { error: Schema.String.annotateKey({ description: "Description of the error." }) }
 
 /** The range is missing, invalid or too large. */
 export class BadRange extends Schema.Error<BadRange>("CarrierBadRange")(body, {

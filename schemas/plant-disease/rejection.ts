@@ -5,7 +5,7 @@
  */
 import { Schema } from "effect"
 
-const body = { error: Schema.String.annotateKey({ description: "What is wrong." }) }
+const body = { error: Schema.String.annotateKey({ description: "Description of the error." }) }
 
 /** No image, too many images, or an invalid form or query. */
 export class BadForm extends Schema.Error<BadForm>("PlantBadForm")(body, {

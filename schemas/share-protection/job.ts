@@ -59,7 +59,7 @@ export const forgotten_max = 64
 /** The fields of a job, in the order of its table's columns. */
 export const job_row = {
   id: JobId,
-  job_type: JobType.annotateKey({ description: "What the job does." }),
+  job_type: JobType.annotateKey({ description: "Type of the job." }),
   state: JobState.annotateKey({
     description:
       "`queued` until a worker starts the job, then its steps in the order of this list. " +
@@ -86,7 +86,7 @@ export const job_row = {
   error_code: Schema.NullOr(ErrorCode),
   error_detail: Schema.NullOr(Reason),
   error_category: Schema.NullOr(ErrorCategory).annotateKey({
-    description: "Who can resolve the error. Null unless the state is `error`.",
+    description: "The party that can resolve the error. Null unless the state is `error`.",
   }),
   started_at: Schema.NullOr(Instant).annotateKey({
     description: "Start of the current attempt. Null while the job is queued.",

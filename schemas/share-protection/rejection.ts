@@ -24,7 +24,7 @@ const row = <
   title: Schema.tag(title).annotateKey({ description: "The code in words, always the same." }),
   detail: Schema.String.annotateKey({ description: "One sentence about the cause." }),
   category: category.annotateKey({
-    description: "Who can resolve the error: the caller, or an operator of the service.",
+    description: "The party that can resolve the error: the caller, or an operator of the service.",
   }),
 })
 

@@ -47,7 +47,7 @@ export const planned_bytes_max = 64 * 1024
 
 const PlannedAction = Schema.Struct({
   action: Schema.Literals(["created", "updated", "deleted"]).annotateKey({
-    description: "What the restore would do with the file.",
+    description: "The effect of the restore on the file.",
   }),
   path: Schema.String.annotateKey({
     description: "Path below the share's root, with a leading slash.",
@@ -68,7 +68,7 @@ export const RestorePlan = Schema.Struct({
     .annotateKey({
       description: `The first ${planned_actions_max} actions at most, ordered by path.`,
     }),
-}).annotate({ description: "What a restore in place would change in the share." })
+}).annotate({ description: "The changes that a restore in place would make to the share." })
 export type RestorePlan = typeof RestorePlan.Type
 
 export const restore_fields = {

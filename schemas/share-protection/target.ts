@@ -57,7 +57,7 @@ export const Capabilities = Schema.Struct({
     description: "The addressing mode that the check used.",
   }),
   checked_at: Instant.annotateKey({ description: "Time of the check." }),
-}).annotate({ description: "What the last successful preflight found out about the bucket." })
+}).annotate({ description: "Findings of the last successful preflight about the bucket." })
 export type Capabilities = typeof Capabilities.Type
 
 /** The repository's usage of the bucket, in bytes. */
@@ -135,7 +135,7 @@ export const target_row = {
     description: "Id of the user who registered the target.",
   }),
   capabilities: Schema.NullOr(Capabilities).annotateKey({
-    description: "What the last successful preflight found. Null before the first one.",
+    description: "Findings of the last successful preflight. Null before the first one.",
   }),
   usage_stats: Schema.NullOr(UsageStats).annotateKey({
     description: "Measured storage. Null before the first measurement.",

@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 
 const resolver = {
-  description: "Who can resolve the error: the caller, or an operator of the server.",
+  description: "The party that can resolve the error: the caller, or an operator of the server.",
 } as const
 const tenant = Schema.tag("tenant_action_required").annotateKey(resolver)
 const Detail = Schema.String.annotate({ description: "One sentence about what is wrong." })

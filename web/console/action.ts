@@ -4,11 +4,11 @@ import { h } from "../element.ts"
 import { post } from "./client.ts"
 
 export interface Action {
-  /** Label of the button: a verb. */
+  /** Label of the button, such as Cancel. */
   readonly verb: string
-  /** Object of the verb. */
+  /** The resource that the button acts on. */
   readonly object: string
-  /** What will happen, in a sentence or two. */
+  /** The effect of the action, in one or two sentences. */
   readonly explanation: string
   /** Path of the POST request. */
   readonly path: string
@@ -43,7 +43,7 @@ const openConfirmation = ({ verb, object, explanation, path, onDone }: Action) =
     error_line,
     h("div", { class: "choices" }, confirm_button, cancel_button),
   )
-  /** Disables both buttons until the response arrives, because the request cannot be taken back. */
+  /** Disables both buttons until the response arrives, because the request cannot be undone. */
   const setSending = (is_sending: boolean) => {
     confirm_button.disabled = is_sending
     cancel_button.disabled = is_sending

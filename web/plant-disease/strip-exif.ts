@@ -1,6 +1,6 @@
 /**
  * Removes the EXIF data of a photo, so that it is shown without its EXIF orientation. Browsers
- * apply the orientation even with `imageOrientation`, whatever its value.
+ * apply the orientation even with `imageOrientation`, regardless of its value.
  */
 
 const png_head = 0x89_50_4e_47

@@ -56,7 +56,7 @@ const curlOf = (operation: Operation) => {
   return lines.join(" \\\n  ")
 }
 
-/** Who may call the operation. */
+/** The access that the operation needs. */
 const accessOf = ({ security }: Operation): Child => {
   if (security === undefined) return undefined
   if (security.length === 0) return h("p", { class: "access" }, "Public: needs no token.")

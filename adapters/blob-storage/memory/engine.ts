@@ -38,8 +38,8 @@ export interface MemoryEngineOptions {
   /** Maximum blob size; default: 5 TiB. */
   readonly size_max_bytes?: number
   /**
-   * Unix nanoseconds, for operations without a time of their own; by default the clock stands
-   * still.
+   * Unix nanoseconds, for operations without a time of their own; by default the clock
+   * does not move.
    */
   readonly clock?: () => bigint
   /** The initial contents, from `image` of another engine. */

@@ -90,7 +90,7 @@ export const messageScanner = (framing: Framing, sink?: DataSink) => {
       return new TooLarge({ detail })
     }
     if (reader?.isFull()) {
-      return new TooLarge({ detail: "A message has too much in it besides its data." })
+      return new TooLarge({ detail: "The fields of a message other than its data are too large." })
     }
     const is_broken = is_lined && !place.is_array && reader?.isBroken() === true
     return is_broken ? malformed(place.count) : undefined

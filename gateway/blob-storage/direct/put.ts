@@ -40,7 +40,7 @@ export interface DirectPuts {
   readonly node_id?: string
 }
 
-/** The fields of a put besides its bytes. */
+/** The fields of a put other than its bytes. */
 export interface PutFields {
   readonly policy: ReplicationPolicy
   readonly labels: BlobLabels
@@ -60,7 +60,7 @@ export const unspecified: ReplicationPolicy = "REPLICATION_POLICY_UNSPECIFIED"
  */
 export const gathered_bytes_max = 256 * 1024
 
-/** What to store, and the origin of the request. Throws InvalidArgument. */
+/** The blob to store, and the origin of the request. Throws InvalidArgument. */
 export const orderOf = (exchange: Exchange, fields: PutFields): PutOrder => {
   const { caller, request_id, correlation_id } = exchange.context
   return {

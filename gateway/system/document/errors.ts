@@ -30,14 +30,15 @@ export const error_schemas = {
     category: {
       type: "string",
       enum: ["tenant_action_required", "operator_action_required"],
-      description: "Who can resolve the error: the caller, or an operator of the server.",
+      description:
+        "The party that can resolve the error: the caller, or an operator of the server.",
     },
   }),
   BlobError: object("An error of blob storage.", {
     code: text("The name of a gRPC status, such as `NOT_FOUND`."),
     message: text("A short text that stays the same for each cause."),
     detail: text(
-      "What is wrong, in at most `error.max_detail_bytes` bytes. Empty if " +
+      "Description of the error, in at most `error.max_detail_bytes` bytes. Empty if " +
         "`error.include_detail` is false.",
     ),
     request_id: text("The id of this request, which the server's log contains too."),

@@ -19,7 +19,7 @@ export const Usage = Schema.Struct({
   stored_bytes: Count.annotateKey({
     description: "Measured size of the project's repositories, in bytes.",
   }),
-}).annotate({ identifier: "Usage", description: "What a project protects and stores." })
+}).annotate({ identifier: "Usage", description: "Protected and stored bytes of a project." })
 export type Usage = typeof Usage.Type
 
 const ProvenBackup = Schema.Struct({
