@@ -194,7 +194,7 @@ const explainImage = Effect.fnUntraced(function* (
 
 const inferenceFailed = (detail: string) => Effect.fail(new InferenceFailed({ detail }))
 
-const unsupported_type = "Its first bytes are neither those of a JPEG nor of a PNG."
+const unsupported_type = "It is neither a JPEG nor a PNG."
 
 const wrong_length = new InferenceFailed({ detail: "The tensors have the wrong length." })
 

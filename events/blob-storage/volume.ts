@@ -24,7 +24,7 @@ const fact = {
   /** The affected part of the blob; absent: all of it. */
   shard: Schema.optionalKey(FactShard),
   /** Unix nanoseconds, as decimal digits: more than a JSON number can represent exactly. */
-  at: Schema.String.check(Schema.isPattern(/^\d{1,20}$/)),
+  at: Schema.String.check(Schema.isPattern(/^\d{1,20}$/u)),
   actor: Schema.String,
   request_id: Schema.String,
   correlation_id: Schema.String,

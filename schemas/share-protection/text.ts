@@ -37,11 +37,13 @@ export const HttpUrl = Schema.String.check(
   Schema.makeFilter<string>(isWithoutUser),
 )
 
+// Any case, spelled out: a JSON Schema pattern has no flags.
+const secret_path =
+  /\/[vV]1\/[sS][eE][cC][rR][eE][tT][sS]\/[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$/u
+
 /** The location of a secret in the secrets manager, never the secret itself. */
 export const SecretRef = HttpUrl.check(
-  Schema.isPattern(/\/v1\/secrets\/[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$/u, {
-    expected: "an href that ends in /v1/secrets/<uuid>",
-  }),
+  Schema.isPattern(secret_path, { expected: "an href that ends in /v1/secrets/<uuid>" }),
 ).annotate({ description: "Href of a secret in the secrets manager." })
 
 export const TrustId = Schema.String.check(

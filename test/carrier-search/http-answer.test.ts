@@ -286,7 +286,7 @@ describe("a search as lines", () => {
 
 describe("a response that no registry can produce", () => {
   it("is 406 with what there is", async () => {
-    const answer = await search(1, 5, "text/html")
+    const answer = await search(1, 5, "text/plain")
     expect(answer.status).toBe(406)
     const error = "a search returns application/json, application/x-ndjson, text/csv"
     expect(await answer.json()).toEqual({ error })

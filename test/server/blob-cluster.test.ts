@@ -378,7 +378,7 @@ describe("a node of another release", () => {
 
   it("is named by the node that is incompatible with it", async () => {
     const address = await startOther()
-    const known = `${address} speaks versions 8 to 9 of the node protocol, this node`
+    const known = `${address} supports versions 8 to 9 of the node protocol, this node`
     const result = await apartFrom(address)
     assert.ok(result?.startsWith(known), result)
   })

@@ -380,14 +380,14 @@ describe("the context of a backup", () => {
       JSON.stringify(Backup.decide(history.reduce(Backup.evolve, Backup.initialState), command))
     const end = DeleteBackup.make({ at: a_moment_before, expired: false })
     assert.include(detail(states["available, locked"], end), `protected_until ${at}.`)
-    assert.include(detail([...running, locked, restoring], end), `Restore ${restore_id} reads`)
-    assert.include(detail(states.expired, end), "The backup is expired by now.")
+    assert.include(detail([...running, locked, restoring], end), `Restore ${restore_id} is reading`)
+    assert.include(detail(states.expired, end), "The backup is now expired.")
     assert.include(
       detail(running, end),
       "A backup that is running cannot be deleted: cancel its job",
     )
     const expire = ExpireBackup.make({})
-    assert.include(detail([...available, restoring], expire), `Restore ${restore_id} reads`)
+    assert.include(detail([...available, restoring], expire), `Restore ${restore_id} is reading`)
     const restore = StartBackupRestore.make({ restore_id })
     assert.include(detail([...available, restoring], restore), "is already reading the backup")
     assert.include(detail(states.error, restore), "A backup that is in error cannot be restored")

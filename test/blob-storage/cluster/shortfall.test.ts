@@ -265,7 +265,7 @@ describe("the shortfall's process", () => {
         yield* settled
         const last = (yield* commits).at(-1)?.commit
         assert.equal(last?.cause, String(cause))
-        assert.equal(last?.actor, "blob-storage-shortfall")
+        assert.equal(last?.actor, "process:blob-storage-shortfall")
         assert.equal(last?.commands.at(-1), `shortfall-${node}-${cause}`)
       })
       yield* put("a")

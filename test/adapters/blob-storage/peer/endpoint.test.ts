@@ -164,7 +164,7 @@ describe("the endpoint for other nodes", () => {
         return spoken_by_1.replace(/Authorization: .*/, `Authorization: ${authorization}`)
       })
       assert.match(refused, /^HTTP\/1\.1 426 /)
-      assert.match(refused, /node-2 speaks versions 7 to 8 /)
+      assert.match(refused, /node-2 supports versions 7 to 8 /)
     })
   }
 
