@@ -103,7 +103,7 @@ describe("a metric's year", () => {
     )
     assert.isTrue(Result.isFailure(refused))
     if (Result.isFailure(refused)) {
-      assert.include(refused.failure.detail, "holds real data")
+      assert.include(refused.failure.detail, "contains real data")
       assert.include(refused.failure.detail, "use another data folder (ALMANAC_DATA_DIR)")
     }
   })

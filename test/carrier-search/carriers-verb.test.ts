@@ -108,7 +108,7 @@ describe("carriers import", () => {
     )
     expect(code).toBe(2)
     expect(stderr).toMatch(/almanac: 2 rows could not be imported/)
-    expect(stdout).toMatch(/unusable: 1 row with not as many cells .* first in line 5/)
+    expect(stdout).toMatch(/unusable: 1 row with a different number of cells .* first in line 5/)
     expect(stdout).toMatch(/unusable: 1 row with no docket number, first in line 6/)
     expect(carriersIn(path)).toHaveLength(2)
   })

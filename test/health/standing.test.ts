@@ -108,7 +108,7 @@ describeWithServer("a server of which parts stand", () => {
       )
       const none = await doctor(server, ["--only", "publishr"])
       assert.equal(none.code, 1)
-      const names = /There is no check publishr\. There are: (.*)\./.exec(none.stderr)?.[1] ?? ""
+      const names = /Unknown check publishr: use any of (.*)\./.exec(none.stderr)?.[1] ?? ""
       const page = readFileSync("docs/observability.md", "utf8").split("## almanac doctor")[1] ?? ""
       const rows = [...(page.split("\n## ")[0] ?? "").matchAll(/^\| `([a-z-]+)`/gm)].map(
         ([, name]) => name,

@@ -149,7 +149,7 @@ describe("images in base64", () => {
     const cut = pngs.green.subarray(0, 60)
     await refused(await infer({ inputs: [files(cut)] }), 422, /cannot be decoded/)
     const large = Buffer.concat([pngs.green], 5001)
-    await refused(await infer({ inputs: [files(large)] }), 413, /at most 5000/)
+    await refused(await infer({ inputs: [files(large)] }), 413, /the maximum is 5000/)
   })
 })
 

@@ -155,7 +155,7 @@ describe("a lease", () => {
     const state = states["read and written"].reduce(Lease.evolve, Lease.initialState)
     const refused = Lease.decide(state, acquire(two, "write", 3))
     assert(Result.isFailure(refused))
-    const detail = `Job ${one} on worker ${worker_id} holds it (write, fence 1).`
+    const detail = `Job ${one} on worker ${worker_id} holds the repository (write, fence 1).`
     assert.equal(refused.failure.detail, detail)
   })
 

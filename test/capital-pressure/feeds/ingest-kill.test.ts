@@ -59,7 +59,7 @@ describeWithServer("almanac ingest", () => {
       "almanac: --source: folder /nowhere does not exist\n",
     ])
     expect((await ingest("--since", "2026-02-30")).code).toBe(1)
-    expect((await ingest("--demo")).stderr).toMatch(/^almanac: --demo generates everything/)
+    expect((await ingest("--demo")).stderr).toMatch(/^almanac: --demo generates all data/)
 
     const whole = await ingest("--metric", "nfci", "--metric", "prices")
     expect(whole.code).toBe(0)
@@ -99,7 +99,7 @@ describeWithServer("almanac ingest", () => {
     const none = await backfill()
     expect([none.code, none.stderr]).toEqual([
       1,
-      expect.stringMatching(/^almanac: no day has a composite yet: .* after 3 years of values/),
+      expect.stringMatching(/^almanac: no day has a composite yet: ingest metrics first; a metric needs 3 years of values/),
     ])
     const recent = await backfill("--since", "2026-01-01")
     expect(recent.stderr).toMatch(/^almanac: no day since 2026-01-01 has a composite: /)

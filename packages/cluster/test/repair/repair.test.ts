@@ -173,7 +173,7 @@ describe("the repair of replicas", () => {
     cluster.node(first).repairs.start()
     await cluster.sleep(50)
     assert.equal(cluster.problems.length, 1, cluster.problems.join("\n"))
-    assert.match(cluster.problems[0] ?? "", /2 copies could not be made or moved yet/)
+    assert.match(cluster.problems[0] ?? "", /2 copies could not be created or moved yet/)
     for (const owner of owners) cluster.node(owner).engine.limit(2 ** 40)
     await cluster.sleep(hour_s)
     assert.equal(cluster.node(first).repairs.progress().last_sweep?.missing, 0)

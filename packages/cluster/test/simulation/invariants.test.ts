@@ -110,7 +110,7 @@ describe("an invariant of the simulated cluster", () => {
     for (const owner of owners) await storeOn(owner)
     const wide = model.beginDeletion(known, "n02", made_at)
     model.endDeletion(known, wide, true)
-    assert.match(left(), /was deleted and is there/)
+    assert.match(left(), /was deleted and exists/)
     assert.equal(violation(), "")
     const owner = owners[0] ?? ""
     const local = model.beginLocalDeletion(known, owner, made_at)
