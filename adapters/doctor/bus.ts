@@ -196,8 +196,7 @@ const quarantine = Effect.fnUntraced(function* (options: BusCheckOptions) {
   return warn(
     "quarantine",
     `${listed.join("; ")}${more}. They are skipped. Run almanac log quarantine to list them, ` +
-      "find " +
-      "out who published them, then run almanac log acknowledge (docs/guide-audit.md).",
+      "find out who published them, then run almanac log acknowledge (docs/guide-audit.md).",
   )
 }, Effect.scoped)
 

@@ -38,7 +38,7 @@ describeNats("a read-only command, on an external bus", (it) => {
   it.effect("doctor reports that it has no log, and makes none", () =>
     Effect.gen(function* () {
       const { stdout } = yield* verb("doctor")
-      assert.match(stdout, /^warn +log +There is no ALMANAC_LOG on this bus/m)
+      assert.match(stdout, /^warn +log +ALMANAC_LOG does not exist on this bus/m)
       assert.notInclude(yield* streams, stream)
     }),
   )
@@ -47,7 +47,7 @@ describeNats("a read-only command, on an external bus", (it) => {
     Effect.gen(function* () {
       const { code, stderr } = yield* verb(...args)
       assert.notEqual(code, 0)
-      assert.match(stderr, /There is no ALMANAC_LOG on this bus/)
+      assert.match(stderr, /The stream ALMANAC_LOG does not exist on this bus/)
       assert.notInclude(yield* streams, stream)
     }),
   )

@@ -142,7 +142,7 @@ const brokenLines = ({ printed }: Server) =>
   printed.stderr
     .split("\n")
     .slice(0, -1)
-    .filter((line) => !/^(Credentials:|curl) /.test(line))
+    .filter((line) => !/^(Dashboard|Console|API reference|Events|Credentials): |^curl /.test(line))
     .filter((line) => {
       try {
         const { level, message } = JSON.parse(line)

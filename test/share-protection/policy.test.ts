@@ -258,7 +258,10 @@ describe("the context of a share's policy", () => {
     const detail = (history: ReadonlyArray<PolicyEvent>, command: typeof Policy.command.Type) =>
       JSON.stringify(Policy.decide(history.reduce(Policy.evolve, Policy.initialState), command))
     const start = StartShareBackup.make({ backup_id: other_backup_id, policy_id, tick: at })
-    assert.include(detail([defined], DefinePolicy.make(policy)), `already has a policy: ${policy_id}.`)
+    assert.include(
+      detail([defined], DefinePolicy.make(policy)),
+      `already has a policy: ${policy_id}.`,
+    )
     assert.include(detail([defined, of_policy], start), `Backup ${backup_id} of the share`)
     assert.include(detail([defined, skipped(at)], start), `ticks up to ${at} are already handled`)
     assert.include(detail(states["it is not enabled"], start), "not enabled")

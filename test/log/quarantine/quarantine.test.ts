@@ -258,7 +258,7 @@ describeWithServer("a log with messages that no release wrote", () => {
       const check = await verb(folder, "restore-state", "--from", to, "--check")
       expect([check.code, check.stdout]).toEqual([
         0,
-        expect.stringContaining(`${positions.length} commits cannot be read`),
+        expect.stringContaining(`${positions.length} unreadable commits`),
       ])
     },
     test_ms_max,

@@ -371,7 +371,7 @@ describeWithServer("the command line", () => {
     const folder = newFolder()
     const { code, stdout, stderr } = await runVerb(folder, ["token", "issue"])
     expect([code, stdout]).toEqual([1, ""])
-    expect(stderr).toContain("give it a --role, a --scope or a --project")
+    expect(stderr).toContain("add --role, --scope or --project")
     expect(readdirSync(folder)).toEqual([])
   })
 

@@ -46,7 +46,7 @@ describeWithServer("a server whose TLS is set in its own environment", () => {
       const open = { ALMANAC_API__BIND_HOST: "0.0.0.0" }
       const { stdout } = await runVerb(server.data_dir, ["doctor"], open)
       assert.match(stdout, /^ok {4}read model /m)
-      assert.match(stdout, /^\w+ +tls +\S+server\.pem is good until /m)
+      assert.match(stdout, /^\w+ +tls +\S+server\.pem is valid until /m)
       assert.doesNotMatch(stdout, /ENOENT|without TLS/)
     },
     minutes_ms,

@@ -43,7 +43,7 @@ describe("a restore into a new share", () => {
       world.instead.set("engine.restore", Effect.fail(broken))
       const { error } = yield* ran(restore_job_id)
       const { reason, new_share_id } = yield* restoreNow
-      assert.match(reason ?? "", /The new share [0-9a-f-]{36} is unfinished; a retry of the job/)
+      assert.match(reason ?? "", /The new share [0-9a-f-]{36} is incomplete; retrying the job/)
       assert.equal(error?.detail, reason)
       assert.isNull(new_share_id)
       const shares = yield* Stream.runCollect((yield* Shares).list)
