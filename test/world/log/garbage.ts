@@ -27,7 +27,7 @@ const written = (change: object = {}) => JSON.stringify({ ...envelope, ...change
 export const garbage = (used: ReadonlyArray<string>): ReadonlyArray<Garbage> => {
   const target = "share-protection.target.x"
   const kinds: ReadonlyArray<readonly [string, string, string | Uint8Array]> = [
-    ["no JSON", target, "oops"],
+    ["not JSON", target, "oops"],
     ["another version", target, written({ v: 2 })],
     ["another shape", target, '{"v":1,"hello":true}'],
     ["no snapshot", target, written({ snapshot: undefined })],
