@@ -156,9 +156,9 @@ describeOpenstack("the service in a cloud", (it) => {
         const folder = newFolder()
         const whole = environmentOf(cloud, folder)
         for (const [name, output] of [
-          ["ALMANAC_DATABASE__CONNECTION", "database.connection must be given"],
-          ["ALMANAC_WORKER__CAPACITY_SLOTS", "worker.capacity_slots must be given"],
-          ["ALMANAC_KEYSTONE_AUTHTOKEN__PASSWORD", "keystone_authtoken.password must be given"],
+          ["ALMANAC_DATABASE__CONNECTION", "database.connection is required"],
+          ["ALMANAC_WORKER__CAPACITY_SLOTS", "worker.capacity_slots is required"],
+          ["ALMANAC_KEYSTONE_AUTHTOKEN__PASSWORD", "keystone_authtoken.password is required"],
         ] as const) {
           const rest = Object.fromEntries(Object.entries(whole).filter(([key]) => key !== name))
           const { code, stderr } = yield* Effect.promise(() => runVerb(folder, ["serve"], rest))
