@@ -59,7 +59,7 @@ describeWithServer("blobs that outlive their log", () => {
         const now = await readyOf(second)
         return now.status === 503 && now
       })
-      assert.match(ready.text, new RegExp(`the blob store shows ${known.position}`))
+      assert.match(ready.text, new RegExp(`the blob store has position ${known.position}`))
       assert.match(ready.text, /almanac log accept-loss/)
       const read = await fetch(`${second.url}/v1/blobs/${id}`, {
         headers: {

@@ -96,7 +96,7 @@ describeWithServer("a server with a bus of its own", () => {
       const restore = ["restore-state", "--from", to]
       const closed = await runVerb(folder, restore, on(bus.url))
       assert.equal(closed.code, 1)
-      assert.match(closed.stderr, /is sealed/)
+      assert.match(closed.stderr, /is encrypted/)
       const refused = await runVerb(folder, [...restore, ...sealed], on(bus.url))
       assert.equal(refused.code, 1)
       assert.match(refused.stderr, /already has a log/)
