@@ -218,7 +218,7 @@ describe("a backfill of nothing", () => {
     )
     assert.equal(
       noCompositeReason("2026-11-02"),
-      "no day since 2026-11-02 has a composite: ingest newer values or more history; " + needs,
+      `no day since 2026-11-02 has a composite: ingest newer values or more history; ${needs}`,
     )
   })
 

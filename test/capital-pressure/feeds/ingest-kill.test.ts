@@ -99,9 +99,7 @@ describeWithServer("almanac ingest", () => {
     const none = await backfill()
     expect([none.code, none.stderr]).toEqual([
       1,
-      expect.stringMatching(
-        /^almanac: no day has a composite yet: .* needs 3 years of values/,
-      ),
+      expect.stringMatching(/^almanac: no day has a composite yet: .* needs 3 years of values/),
     ])
     const recent = await backfill("--since", "2026-01-01")
     expect(recent.stderr).toMatch(/^almanac: no day since 2026-01-01 has a composite: /)
