@@ -126,7 +126,9 @@ const errorText = (error: CliError.NonShowHelpErrors, path: string): string => {
       const value = error.value === "" ? "missing value" : `invalid value ${quoted(error.value)}`
       return `${value} for ${name}: expected ${expected.replaceAll(/[\p{Cc}--\n]/gv, "?")}`
     }
-    default:
+    case "DuplicateOption":
+    case "UserError":
+    case "ValidationError":
       return error.message.replaceAll(/[\p{Cc}--\n]/gv, "?")
   }
 }

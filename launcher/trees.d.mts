@@ -39,4 +39,4 @@ export const treeEnvironment: (
 ) => Readonly<Record<string, string>>
 
 /** Downloads a tree into the cache; returns the reason if that fails. */
-export const fetchTree: (name: TreeName) => string | undefined
+export const fetchTree: (name: TreeName) => Promise<string | undefined>

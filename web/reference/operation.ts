@@ -28,8 +28,10 @@ const mediaOf = (content: Answer["content"]) => {
   return all.find(([type]) => type === "application/json") ?? all[0]
 }
 
-const sampleOf = ({ example, schema, name }: Parameter) =>
-  String(example ?? schema?.examples?.[0] ?? `{${name}}`)
+const sampleOf = ({ example, schema, name }: Parameter) => {
+  const sample = example ?? schema?.examples?.[0] ?? `{${name}}`
+  return typeof sample === "string" ? sample : JSON.stringify(sample)
+}
 
 /** A request as a curl command. */
 const curlOf = (operation: Operation) => {
