@@ -114,7 +114,9 @@ describeWithChromium("the API reference", () => {
       .locator(".part .property", { hasText: "folders" })
     await folders.first().locator("summary").first().click()
     await folders.first().locator(".inner summary").first().click()
-    expect(await folders.first().locator(".inner .inner .property").count()).toBe(6)
+    // The page adds the properties after the click, when it receives the event `toggle`.
+    const innermost = folders.first().locator(".inner .inner .property")
+    await expect.poll(() => innermost.count()).toBe(6)
     await leave(view)
   })
 
