@@ -95,12 +95,13 @@ const checkNode = () => {
   )
 }
 
-/** Size of the unpacked packages, in megabytes. */
-const full_mb = 1_050
-const lean_mb = 680
+/** Megabytes of the packages: unpacked by npm, and without the files that are removed then. */
+const sizes = {
+  full: { purpose: "tests and checks", unpacked: 1_050, kept: 770 },
+  lean: { purpose: "serving", unpacked: 680, kept: 370 },
+}
 
-const runInstallation = async (is_full) => {
-  const total = is_full ? full_mb : lean_mb
+const runInstallation = async (is_full, total) => {
   const { installAll, installLean } = await import("./npm.mjs")
   return withProgress("npm packages", () => (is_full ? installAll() : installLean(modules)), {
     bytes: () => folderSize(modules),
@@ -117,10 +118,13 @@ export const installPackages = async (is_full, say) => {
     writeStamp(is_complete)
     return
   }
-  const purpose = is_full ? "for tests and checks (about 770 MB" : "for serving (about 370 MB"
-  say(`installing Node 24 and the npm packages ${purpose} on disk)`)
+  const { purpose, unpacked, kept } = is_full ? sizes.full : sizes.lean
+  say(
+    `installing Node 24 and the npm packages for ${purpose}: ${unpacked} MB, of which about ` +
+      `${kept} MB stay on disk`,
+  )
   rmSync(stamp, { force: true })
-  const { status, error, stderr } = await runInstallation(is_full)
+  const { status, error, stderr } = await runInstallation(is_full, unpacked)
   if (status !== 0) {
     const lines = stderr.split("\n").filter((line) => /^npm error \S/.test(line))
     for (const line of lines.slice(0, reason_lines_max)) say(line)

@@ -16,8 +16,9 @@ import {
   Uuid,
   WorkerId,
 } from "#schemas/share-protection/id.ts"
-import { ErrorCategory, ErrorCode } from "#schemas/share-protection/rejection.ts"
+import { ErrorCode } from "#schemas/share-protection/rejection.ts"
 import { Count, Reason } from "#schemas/share-protection/text.ts"
+import { ErrorCategory } from "#schemas/system/rejection.ts"
 
 export const JobType = Schema.Literals([
   "backup",

@@ -22,8 +22,9 @@ import {
 import { JobType, ResourceType } from "#schemas/share-protection/job.ts"
 import { SkipReason } from "#schemas/share-protection/policy.ts"
 import { published_fleet } from "#schemas/share-protection/published-fleet.ts"
-import { ErrorCategory, ErrorCode } from "#schemas/share-protection/rejection.ts"
+import { ErrorCode } from "#schemas/share-protection/rejection.ts"
 import { RestoreMode } from "#schemas/share-protection/restore.ts"
+import { ErrorCategory } from "#schemas/system/rejection.ts"
 
 const described = (description: string) => ({ description })
 

@@ -4,29 +4,7 @@
  * Source: document 2 §7 Errors.
  */
 import { Schema } from "effect"
-
-const tenant = Schema.tag("tenant_action_required")
-const operator = Schema.tag("operator_action_required")
-
-export const ErrorCategory = Schema.Literals(["tenant_action_required", "operator_action_required"])
-export type ErrorCategory = typeof ErrorCategory.Type
-
-const row = <
-  const Code extends string,
-  const Title extends string,
-  Category extends typeof tenant | typeof operator,
->(
-  code: Code,
-  title: Title,
-  category: Category,
-) => ({
-  code: Schema.tag(code).annotateKey({ description: "The machine-readable code." }),
-  title: Schema.tag(title).annotateKey({ description: "The code in words, always the same." }),
-  detail: Schema.String.annotateKey({ description: "One sentence about the cause." }),
-  category: category.annotateKey({
-    description: "The party that can resolve the error: the caller, or an operator of the service.",
-  }),
-})
+import { operator, row, tenant } from "#schemas/system/rejection.ts"
 
 export class ValidationError extends Schema.Error<ValidationError>("ValidationError")(
   row("svc.validation_error", "Validation error", tenant),
@@ -103,7 +81,7 @@ export class Conflict extends Schema.Error<Conflict>("Conflict")(
   {
     httpApiStatus: 409,
     description:
-      "`svc.conflict`: the resource exists already, or its state does not allow the " + "request.",
+      "`svc.conflict`: the resource exists already, or its state does not allow the request.",
   },
 ) {}
 

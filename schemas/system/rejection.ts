@@ -4,27 +4,37 @@
  */
 import { Schema } from "effect"
 
-const resolver = {
-  description: "The party that can resolve the error: the caller, or an operator of the server.",
-} as const
-const tenant = Schema.tag("tenant_action_required").annotateKey(resolver)
-const Detail = Schema.String.annotate({ description: "One sentence about what is wrong." })
+/** The party that can resolve an error. */
+export const ErrorCategory = Schema.Literals(["tenant_action_required", "operator_action_required"])
+export const tenant = Schema.tag("tenant_action_required")
+export const operator = Schema.tag("operator_action_required")
 
-/** The code and the title of an error. */
-const named = <const Code extends string, const Title extends string>(
+/** The meaning of each member of the envelope, for the API reference. */
+export const envelope_texts = {
+  code: "The machine-readable code, such as `svc.not_found`.",
+  title: "The code in words, always the same.",
+  detail: "One sentence about the cause.",
+  category: "The party that can resolve the error: the caller, or an operator of the server.",
+} as const
+
+/** The fields of an error: one row of the error table. */
+export const row = <
+  const Code extends string,
+  const Title extends string,
+  Category extends typeof tenant | typeof operator,
+>(
   code: Code,
   title: Title,
+  category: Category,
 ) => ({
-  code: Schema.tag(code).annotateKey({ description: "The machine-readable code." }),
-  title: Schema.tag(title).annotateKey({ description: "The code in words." }),
+  code: Schema.tag(code).annotateKey({ description: envelope_texts.code }),
+  title: Schema.tag(title).annotateKey({ description: envelope_texts.title }),
+  detail: Schema.String.annotateKey({ description: envelope_texts.detail }),
+  category: category.annotateKey({ description: envelope_texts.category }),
 })
 
 export class Invalid extends Schema.Error<Invalid>("system/Invalid")(
-  {
-    ...named("svc.validation_error", "Validation error"),
-    detail: Detail,
-    category: tenant,
-  },
+  row("svc.validation_error", "Validation error", tenant),
   {
     httpApiStatus: 400,
     description:
@@ -33,11 +43,7 @@ export class Invalid extends Schema.Error<Invalid>("system/Invalid")(
 ) {}
 
 export class Forbidden extends Schema.Error<Forbidden>("system/Forbidden")(
-  {
-    ...named("svc.forbidden", "Forbidden"),
-    detail: Detail,
-    category: tenant,
-  },
+  row("svc.forbidden", "Forbidden", tenant),
   {
     httpApiStatus: 403,
     description: "The caller lacks the required role, or its token belongs to no project.",
@@ -45,11 +51,7 @@ export class Forbidden extends Schema.Error<Forbidden>("system/Forbidden")(
 ) {}
 
 export class NotFound extends Schema.Error<NotFound>("system/NotFound")(
-  {
-    ...named("svc.not_found", "Not found"),
-    detail: Detail,
-    category: tenant,
-  },
+  row("svc.not_found", "Not found", tenant),
   {
     httpApiStatus: 404,
     description: "The resource does not exist, or belongs to another project.",
@@ -58,24 +60,13 @@ export class NotFound extends Schema.Error<NotFound>("system/NotFound")(
 
 export class BackendUnavailable extends Schema.Error<BackendUnavailable>(
   "system/BackendUnavailable",
-)(
-  {
-    ...named("svc.backend_unavailable", "Backend unavailable"),
-    detail: Detail,
-    category: Schema.tag("operator_action_required").annotateKey(resolver),
-  },
-  {
-    httpApiStatus: 503,
-    description: "The log, the bus or another service is unavailable. Retry with backoff.",
-  },
-) {}
+)(row("svc.backend_unavailable", "Backend unavailable", operator), {
+  httpApiStatus: 503,
+  description: "The log, the bus or another service is unavailable. Retry with backoff.",
+}) {}
 
 export class Conflict extends Schema.Error<Conflict>("system/Conflict")(
-  {
-    ...named("svc.conflict", "Conflict"),
-    detail: Detail,
-    category: tenant,
-  },
+  row("svc.conflict", "Conflict", tenant),
   {
     httpApiStatus: 409,
     description: "The state of the resource does not allow the request.",
@@ -84,11 +75,7 @@ export class Conflict extends Schema.Error<Conflict>("system/Conflict")(
 
 /** The project's quota is used up. */
 export class QuotaExceeded extends Schema.Error<QuotaExceeded>("system/QuotaExceeded")(
-  {
-    ...named("svc.quota_exceeded", "Quota exceeded"),
-    detail: Detail,
-    category: tenant,
-  },
+  row("svc.quota_exceeded", "Quota exceeded", tenant),
   {
     httpApiStatus: 403,
     description: "The project has as many of these resources as it may have.",
@@ -97,11 +84,7 @@ export class QuotaExceeded extends Schema.Error<QuotaExceeded>("system/QuotaExce
 
 /** The caller exceeds a limit per caller. */
 export class TooMany extends Schema.Error<TooMany>("system/TooMany")(
-  {
-    ...named("svc.quota_exceeded", "Too many requests"),
-    detail: Detail,
-    category: tenant,
-  },
+  row("svc.quota_exceeded", "Too many requests", tenant),
   {
     httpApiStatus: 429,
     description: "The caller exceeds a limit per caller. Retry after `Retry-After` seconds.",

@@ -171,9 +171,9 @@ describe("traces", () => {
     }
     expect([of("root"), of("leaf")]).toEqual([chosen.length, chosen.length])
     expect([of("remote-00"), of("remote-01")]).toEqual([0, 1])
-    const nobody = await tracesAt(0)
-    expect(nobody.spans).not.toContain("root")
-    expect(nobody.spans).toContain("remote-01")
+    const unsampled = await tracesAt(0)
+    expect(unsampled.spans).not.toContain("root")
+    expect(unsampled.spans).toContain("remote-01")
     collector.close()
   })
 

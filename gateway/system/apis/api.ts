@@ -15,6 +15,14 @@ const NoPage = NotFound.annotate({
   description: "The page or file does not exist, or `Accept` does not allow HTML.",
 })
 
+const page = <const Name extends string, const Path extends `/${string}`>(name: Name, path: Path) =>
+  HttpApiEndpoint.get(name, path, { success: Html, error: NoPage }).annotate(
+    OpenApi.Description,
+    "Returns a page for browsers, which is public; the data that it shows need a token where " +
+      "their operations do. Without `Accept: text/html`, or if the page is not built or its " +
+      "service is not enabled, it is 404.",
+  )
+
 const open = HttpApiGroup.make("system")
   .annotate(OpenApi.Description, "Documents about the API, and the pages that a browser shows.")
   .add(
@@ -27,27 +35,9 @@ const open = HttpApiGroup.make("system")
         "Returns the versions with the status 300, as OpenStack's services do. A browser " +
           "(whose `Accept` prefers `text/html`) gets the dashboard page.",
       ),
-    HttpApiEndpoint.get("carriers", "/carriers", { success: Html, error: NoPage })
-      .annotate(OpenApi.Summary, "Show the carrier search page")
-      .annotate(
-        OpenApi.Description,
-        "Returns the page for browsers. Without `Accept: text/html`, or if the page is not " +
-          "built or the service is not enabled, it is 404.",
-      ),
-    HttpApiEndpoint.get("plants", "/plants", { success: Html, error: NoPage })
-      .annotate(OpenApi.Summary, "Show the plant disease page")
-      .annotate(
-        OpenApi.Description,
-        "Returns the page for browsers. Without `Accept: text/html`, or if the page is not " +
-          "built or the service is not enabled, it is 404.",
-      ),
-    HttpApiEndpoint.get("console", "/console", { success: Html, error: NoPage })
-      .annotate(OpenApi.Summary, "Show the operators' console")
-      .annotate(
-        OpenApi.Description,
-        "Returns the page for browsers, which asks for a token. Without `Accept: " +
-          "text/html`, or if the page is not built, it is 404.",
-      ),
+    page("carriers", "/carriers").annotate(OpenApi.Summary, "Show the carrier search page"),
+    page("plants", "/plants").annotate(OpenApi.Summary, "Show the plant disease page"),
+    page("console", "/console").annotate(OpenApi.Summary, "Show the operators' console"),
     HttpApiEndpoint.get("asset", "/assets/:file", {
       params: {
         file: Schema.String.annotate({
@@ -81,9 +71,7 @@ const open = HttpApiGroup.make("system")
         "Returns the AsyncAPI document: the published events with their fields, and how to " +
           "receive them over HTTP, by webhook and from NATS.",
       ),
-    HttpApiEndpoint.get("docs", "/docs", { success: Html, error: NoPage })
-      .annotate(OpenApi.Summary, "Show this document as a page")
-      .annotate(OpenApi.Description, "Returns the API reference as a page for browsers."),
+    page("docs", "/docs").annotate(OpenApi.Summary, "Show this document as a page"),
   )
   .annotateEndpoints(Needs, "public")
 

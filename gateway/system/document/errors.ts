@@ -9,6 +9,7 @@ import {
   share_protection,
 } from "#gateway/envelope.ts"
 import type { JsonObject, Operation, Response } from "#gateway/system/document/json.ts"
+import { ErrorCategory, envelope_texts } from "#schemas/system/rejection.ts"
 
 const text = (description: string) => ({ type: "string", description })
 
@@ -19,19 +20,16 @@ const object = (description: string, properties: Readonly<Record<string, JsonObj
   required: Object.keys(properties),
 })
 
-const detail = text("One sentence about what is wrong.")
-
 /** The format of errors of each group of paths. */
 export const error_schemas = {
   Error: object("An error of share protection, or of a path that belongs to no service.", {
-    code: text("The machine-readable code, such as `svc.not_found`."),
-    title: text("The code in words. It is the same for each code."),
-    detail,
+    code: text(envelope_texts.code),
+    title: text(envelope_texts.title),
+    detail: text(envelope_texts.detail),
     category: {
       type: "string",
-      enum: ["tenant_action_required", "operator_action_required"],
-      description:
-        "The party that can resolve the error: the caller, or an operator of the server.",
+      enum: ErrorCategory.literals,
+      description: envelope_texts.category,
     },
   }),
   BlobError: object("An error of blob storage.", {
@@ -43,9 +41,11 @@ export const error_schemas = {
     ),
     request_id: text("The id of this request, which the server's log contains too."),
   }),
-  DashboardError: object("An error of the capital pressure dashboard.", { detail }),
+  DashboardError: object("An error of the capital pressure dashboard.", {
+    detail: text(envelope_texts.detail),
+  }),
   ServiceError: object("An error of carrier search or plant disease prediction.", {
-    error: text("One sentence about what is wrong."),
+    error: text(envelope_texts.detail),
   }),
 } satisfies Readonly<Record<string, JsonObject>>
 

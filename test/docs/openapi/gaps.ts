@@ -1,4 +1,6 @@
 /** Finds what an API document does not explain. */
+import { type HttpApi, OpenApi } from "effect/http-api"
+import { documented } from "#gateway/system/document.ts"
 
 export interface Json {
   readonly [key: string]: unknown
@@ -31,6 +33,11 @@ export interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
   readonly components: { readonly schemas: Readonly<Record<string, Json>> }
 }
+
+/** The document of these APIs, as a server sends it. */
+export const documentOf = (apis: ReadonlyArray<HttpApi.Constraint>): Document =>
+  // The library's own document.
+  OpenApi.fromApi(documented(apis)) as unknown as Document
 
 /** A missing part of an operation, and its place. */
 export interface Gap {

@@ -1,12 +1,10 @@
 /** The examples of share protection in the API reference are its responses, in both shapes. */
 import { describe } from "@effect/vitest"
 import { Effect, Struct } from "effect"
-import { OpenApi } from "effect/http-api"
 import { expect } from "vitest"
 import { expireBackups } from "#actors/share-protection/requests.ts"
 import { shape_a } from "#gateway/share-protection/shapes/shape-a.ts"
 import { shape_b } from "#gateway/share-protection/shapes/shape-b.ts"
-import { documented } from "#gateway/system/document.ts"
 import { BackupId, JobId, TargetId } from "#schemas/share-protection/id.ts"
 import { apisOf } from "../../world/every-api.ts"
 import {
@@ -29,7 +27,7 @@ import {
   worker_id,
 } from "../../world/share-protection/http/transitions.ts"
 import { snapshot, uuid } from "../../world/share-protection/samples.ts"
-import type { Document } from "./gaps.ts"
+import { documentOf } from "./gaps.ts"
 import { fileText, recorder } from "./recording.ts"
 
 const expire = (target_id: string, backup_id: string, job_id: string) => {
@@ -185,9 +183,7 @@ describe("the examples of share protection", () => {
       `in Shape ${shape.name} are recorded responses`,
       (ask) =>
         Effect.gen(function* () {
-          // The library's own document.
-          const document = OpenApi.fromApi(documented(apisOf(shape))) as unknown as Document
-          const { record, examples } = recorder(document)
+          const { record, examples } = recorder(documentOf(apisOf(shape)))
           yield* through(recording(ask, record))
           yield* Effect.promise(() => expect(fileText(file, examples)).toMatchFileSnapshot(file))
         }),

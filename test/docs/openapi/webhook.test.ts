@@ -1,12 +1,10 @@
 /** The examples of webhooks in the API reference are recorded responses. */
 import { describe } from "@effect/vitest"
-import { OpenApi } from "effect/http-api"
 import { expect } from "vitest"
 import { OperationsApi } from "#gateway/system/apis/operations.ts"
-import { documented } from "#gateway/system/document.ts"
 import { GiveUpDeliveries } from "#schemas/system/webhook.ts"
 import { type Asked, served } from "../../world/system/webhooks-served.ts"
-import type { Document } from "./gaps.ts"
+import { documentOf } from "./gaps.ts"
 import { fileText, recorder } from "./recording.ts"
 
 const file = `${import.meta.dirname}/../../../gateway/system/apis/webhook-examples.json`
@@ -56,9 +54,7 @@ const useWebhooks = async (asked: Asked, record: Record, path: string, who: stri
 
 describe("the examples of webhooks", () => {
   served("are recorded responses", async (asked) => {
-    // The library's own document.
-    const document = OpenApi.fromApi(documented([OperationsApi])) as unknown as Document
-    const { record, examples } = recorder(document)
+    const { record, examples } = recorder(documentOf([OperationsApi]))
     await useWebhooks(asked, record, "/v1/webhooks", "one")
     await useWebhooks(asked, record, "/v1/admin/webhooks", "admin")
     await expect(fileText(file, examples)).toMatchFileSnapshot(file)

@@ -30,7 +30,7 @@ const beside = {
 }
 
 const project = { project_id: "p1", domain_id: "d1", size: 7, locked: false, none: null }
-const nobody = {
+const no_credentials = {
   user_id: null,
   project_id: null,
   domain_id: null,
@@ -40,14 +40,22 @@ const nobody = {
 }
 
 export const worlds: ReadonlyArray<World> = [
-  { rules: beside, target: {}, creds: nobody },
-  { rules: beside, target: project, creds: { ...nobody, project_id: "p1", roles: ["member"] } },
-  { rules: beside, target: project, creds: { ...nobody, project_id: "p2", roles: ["Admin"] } },
+  { rules: beside, target: {}, creds: no_credentials },
+  {
+    rules: beside,
+    target: project,
+    creds: { ...no_credentials, project_id: "p1", roles: ["member"] },
+  },
+  {
+    rules: beside,
+    target: project,
+    creds: { ...no_credentials, project_id: "p2", roles: ["Admin"] },
+  },
   {
     rules: { ...beside, default: "role:member" },
     target: { ...project, "target.role": "member", rate: "50%" },
     creds: {
-      ...nobody,
+      ...no_credentials,
       user_id: "u1",
       project_id: "p1",
       roles: ["member", "READER"],
@@ -58,7 +66,7 @@ export const worlds: ReadonlyArray<World> = [
   {
     rules: { ...beside, default: "!" },
     target: { domain_id: "d1", project_id: "True" },
-    creds: { ...nobody, domain_id: "d1", system_scope: "all", roles: ["svc_domain_owner"] },
+    creds: { ...no_credentials, domain_id: "d1", system_scope: "all", roles: ["svc_domain_owner"] },
   },
   { rules: { default: "@" }, target: { domain_id: "None" }, creds: { roles: ["admin"] } },
 ]
