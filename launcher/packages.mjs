@@ -102,8 +102,8 @@ const sizes = {
 }
 
 const runInstallation = async (is_full, total) => {
-  const { installAll, installLean } = await import("./npm.mjs")
-  return withProgress("npm packages", () => (is_full ? installAll() : installLean(modules)), {
+  const { runNpm } = await import("./npm.mjs")
+  return withProgress("npm packages", () => runNpm(is_full), {
     bytes: () => folderSize(modules),
     total,
   })

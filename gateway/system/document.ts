@@ -4,11 +4,13 @@ import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
 import { idempotency_key_length_max, KeyNotNeeded } from "#gateway/limits.ts"
 import { type Example, Examples } from "#gateway/reference.ts"
-import { error_schemas, responsesOf } from "#gateway/system/document/errors.ts"
+import { named } from "#gateway/system/document/components.ts"
+import { errorSchemas, responsesOf } from "#gateway/system/document/errors.ts"
 import { exemplified } from "#gateway/system/document/examples.ts"
 import { introduction } from "#gateway/system/document/introduction.ts"
-import type { JsonObject, Operation, Parameter } from "#gateway/system/document/json.ts"
-import { complete, completeBody, tidy } from "#gateway/system/document/schema.ts"
+import type { JsonObject, Operation, Parameter, Schemas } from "#gateway/system/document/json.ts"
+import { complete, completeBody, tidy, writeInt64AsText } from "#gateway/system/document/schema.ts"
+import type { Settings } from "#schemas/settings.ts"
 
 const document_version = "0.1.0"
 
@@ -54,7 +56,6 @@ const toDocumentPath = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}")
 interface OperationNotes {
   readonly endpoint: HttpApiEndpoint.Top
   readonly successes: Bodies
-  readonly errors: Bodies
   readonly access: Access
   readonly key_not_needed: string | undefined
   readonly example: Example | undefined
@@ -67,12 +68,11 @@ const notesOf = (api: HttpApi.Top) => {
   const notes = new Map<string, OperationNotes>()
   HttpApi.reflect(api, {
     onGroup: () => undefined,
-    onEndpoint: ({ endpoint, mergedAnnotations, successes, errors }) => {
+    onEndpoint: ({ endpoint, mergedAnnotations, successes }) => {
       const key = `${endpoint.method} ${toDocumentPath(endpoint.path)}`
       notes.set(key, {
         endpoint,
         successes,
-        errors,
         access: Context.get(mergedAnnotations, Needs),
         key_not_needed: Context.get(mergedAnnotations, KeyNotNeeded),
         example: Context.get(mergedAnnotations, Examples)[key],
@@ -98,21 +98,23 @@ const lifted = (parameter: Parameter): Parameter => {
 
 /** Completes the schemas of the operation's parameters and bodies in place. */
 const completeSchemas = (
-  { endpoint, successes, errors }: OperationNotes,
+  { endpoint, successes }: OperationNotes,
   { parameters = [], requestBody, responses }: Operation,
-  components: Record<string, JsonObject>,
+  components: Schemas,
 ) => {
+  const request = { components, side: "request" } as const
+  const response = { components, side: "response" } as const
   const places = { path: endpoint.params, query: endpoint.query, header: endpoint.headers }
   for (const [place, schema] of Object.entries(places)) {
     const own = parameters.filter((one) => one.in === place)
     const properties = Object.fromEntries(own.map((one) => [one.name, one.schema]))
-    if (schema !== undefined) complete(schema.ast, { properties }, components)
+    if (schema !== undefined) complete(schema.ast, { properties }, request)
   }
   const json = "application/json"
   const payloads = [...endpoint.payload.values()].flatMap((one) => [...one.schemas])
-  completeBody(payloads, requestBody?.content[json]?.schema, components)
-  for (const [status, schemas] of [...successes, ...errors]) {
-    completeBody(schemas, responses[status]?.content?.[json]?.schema, components)
+  completeBody(payloads, requestBody?.content[json]?.schema, request)
+  for (const [status, schemas] of successes) {
+    completeBody(schemas, responses[status]?.content?.[json]?.schema, response)
   }
 }
 
@@ -127,12 +129,16 @@ const completed = (path: string, method: string, operation: Operation, notes: Op
 }
 
 /** The generated document with all that generation leaves out. */
-const finished = (notes: ReadonlyMap<string, OperationNotes>, document: JsonObject) => {
+const finished = (
+  notes: ReadonlyMap<string, OperationNotes>,
+  generated: JsonObject,
+  int64: Settings["json"]["int64"],
+) => {
+  // Parts come from annotations of endpoints, which other documents use too.
+  const document = structuredClone(generated)
   // The library's own document: operations by path and method, components by kind.
   const paths = document.paths as Paths
-  const { schemas = {}, ...components } = document.components as {
-    readonly schemas?: Record<string, JsonObject>
-  }
+  const { schemas = {}, ...components } = document.components as { readonly schemas?: Schemas }
   const each = <A>(change: (path: string, method: string, operation: Operation) => A) =>
     Object.fromEntries(
       Object.entries(paths).map(([path, operations]) => [
@@ -151,22 +157,31 @@ const finished = (notes: ReadonlyMap<string, OperationNotes>, document: JsonObje
     const known = notesFor(path, method)
     if (known !== undefined) completeSchemas(known, operation, schemas)
   })
+  if (int64 === "string") writeInt64AsText({ paths, schemas })
+  const explained = each((path, method, operation) => {
+    const known = notesFor(path, method)
+    return known === undefined ? operation : completed(path, method, operation, known)
+  })
+  const operations = Object.values(explained).flatMap((one) => Object.values(one))
   return {
     ...document,
-    paths: each((path, method, operation) => {
-      const known = notesFor(path, method)
-      return known === undefined ? operation : completed(path, method, operation, known)
-    }),
+    paths: explained,
     components: {
       ...components,
-      schemas: { ...schemas, ...error_schemas },
+      schemas: named(operations, { ...schemas, ...errorSchemas(schemas) }),
       securitySchemes: schemes,
     },
   }
 }
 
-/** Combines the APIs into one, with the access of each operation; for documentation only. */
-export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top => {
+/**
+ * Combines the APIs into one, with the access of each operation and 64-bit integers in this format;
+ * for documentation only.
+ */
+export const documented = (
+  apis: ReadonlyArray<HttpApi.Constraint>,
+  int64: Settings["json"]["int64"] = "number",
+): HttpApi.Top => {
   // Groups are added below, but the type only has those from its creation.
   const empty = HttpApi.make("almanac") as HttpApi.Constraint as HttpApi.Top
   const all = apis.reduce(
@@ -182,7 +197,7 @@ export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top
       license: { name: "Apache-2.0", url: "https://www.apache.org/licenses/LICENSE-2.0" },
       // The server that sent the document.
       servers: [{ url: "/" }],
-      transform: (document) => finished(notes, document),
+      transform: (document) => finished(notes, document, int64),
     }),
   )
 }

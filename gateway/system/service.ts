@@ -4,6 +4,7 @@
 import { Context, Effect, Layer } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, OpenApi } from "effect/http-api"
+import { Int64Form } from "#gateway/json.ts"
 import { type Representation, represented } from "#gateway/representation.ts"
 import { appOf, type Mounted } from "#gateway/routes.ts"
 import { SystemApi } from "#gateway/system/apis/api.ts"
@@ -20,6 +21,7 @@ import {
   takesHtml,
 } from "#gateway/system/pages.ts"
 import type { PublishedTypes } from "#schemas/published.ts"
+import type { Settings } from "#schemas/settings.ts"
 import type { PagePath } from "#schemas/system/page.ts"
 import { NotFound } from "#schemas/system/rejection.ts"
 import { version, versions } from "#schemas/system/version.ts"
@@ -47,18 +49,22 @@ interface Requested {
 /** The service of documents and pages, to be mounted with the services that it documents. */
 export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
   const { services, pages } = parts
-  const api = documented([...services.map((service) => service.api), HealthApi, SystemApi])
+  const apis = [...services.map((service) => service.api), HealthApi, SystemApi]
   /** Builds the document at the first request. */
-  const documentOf = (build: () => unknown) =>
+  const documentOf = (build: (int64: Settings["json"]["int64"]) => unknown) =>
     Effect.map(
-      Effect.cached(Effect.sync(() => parts.compress(encoder.encode(JSON.stringify(build()))))),
+      Effect.cached(
+        Effect.map(Int64Form, (int64) =>
+          parts.compress(encoder.encode(JSON.stringify(build(int64)))),
+        ),
+      ),
       (representation) =>
         ({ request }: Requested) =>
           Effect.map(representation, (document) =>
             represented(request, document, "application/json", of_document),
           ),
     )
-  const document = yield* documentOf(() => OpenApi.fromApi(api))
+  const document = yield* documentOf((int64) => OpenApi.fromApi(documented(apis, int64)))
   const asyncapi = yield* documentOf(() => asyncApiOf(parts.published ?? []))
   const names = services.map(({ name }) => name)
 

@@ -93,6 +93,17 @@ export const BlobIdMessage = Schema.Union([IdMessage, IdText])
   )
   .annotate({
     description: "The blob's ID. Responses have the object; requests may also have a string.",
+    respondedAs: {
+      type: "object",
+      properties: {
+        id: {
+          type: "string",
+          pattern: "^[A-Za-z0-9+/]{21}[AQgw]==$",
+          description: "16 bytes in base64.",
+        },
+      },
+      required: ["id"],
+    },
   })
 
 /**
@@ -123,12 +134,14 @@ const int64_max = 2n ** 63n - 1n
 const uint64_max = 2n ** 64n - 1n
 
 /** A 64-bit integer in the API reference; its bounds are rounded to what a number can hold. */
-const documented64 = (minimum: bigint, maximum: bigint) => ({
-  anyOf: [
-    { type: "integer", minimum: Number(minimum), maximum: Number(maximum) },
-    { type: "string", pattern: minimum < 0n ? "^-?[0-9]{1,18}$" : "^[0-9]{1,19}$" },
-  ],
-})
+const documented64 = (minimum: bigint, maximum: bigint) => {
+  const integer = { type: "integer", minimum: Number(minimum), maximum: Number(maximum) }
+  const pattern = minimum < 0n ? "^-?[0-9]{1,18}$" : "^[0-9]{1,19}$"
+  return {
+    documentedAs: { anyOf: [integer, { type: "string", pattern }] },
+    respondedAs: { ...integer, format: "int64" },
+  }
+}
 
 /** Document 1's uint64 in a message. */
 export const Uint64 = Int64.check(
@@ -136,7 +149,7 @@ export const Uint64 = Int64.check(
     { minimum: 0n, maximum: uint64_max },
     { expected: "an integer from 0 to 2^64 - 1" },
   ),
-).annotate({ documentedAs: documented64(0n, uint64_max) })
+).annotate(documented64(0n, uint64_max))
 
 /** Document 1's int64 in a message. */
 export const SignedInt64 = Int64.check(
@@ -144,10 +157,10 @@ export const SignedInt64 = Int64.check(
     { minimum: -int64_max - 1n, maximum: int64_max },
     { expected: "an integer from -2^63 to 2^63 - 1" },
   ),
-).annotate({ documentedAs: documented64(-int64_max - 1n, int64_max) })
+).annotate(documented64(-int64_max - 1n, int64_max))
 
 /** A size, count or time of a blob, which is never negative. */
-const Amount = Int64.annotate({ documentedAs: documented64(0n, int64_max) })
+const Amount = Int64.annotate(documented64(0n, int64_max))
 
 const base64_pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
@@ -222,7 +235,7 @@ export const BlobMeta = Schema.Struct({
   }),
   labels: BlobLabels,
   policy: ReplicationPolicy,
-}).annotate({ description: "Metadata of a stored blob." })
+}).annotate({ identifier: "BlobMeta", description: "Metadata of a stored blob." })
 export type BlobMeta = typeof BlobMeta.Type
 
 export const PutRequest = Schema.Struct({
@@ -231,7 +244,7 @@ export const PutRequest = Schema.Struct({
   }),
   policy: Schema.optionalKey(ReplicationPolicy),
   labels: Schema.optionalKey(BlobLabels),
-})
+}).annotate({ identifier: "PutRequest" })
 export type PutRequest = typeof PutRequest.Type
 
 /** One message of a put stream. `labels` in the first one is our extension of document 1. */
@@ -241,7 +254,7 @@ export const PutChunk = Schema.Struct({
   final: Schema.Boolean.annotateKey({ description: "True for the last chunk." }),
   policy: Schema.optionalKey(ReplicationPolicy),
   labels: Schema.optionalKey(BlobLabels),
-})
+}).annotate({ identifier: "PutChunk" })
 export type PutChunk = typeof PutChunk.Type
 
 /**
@@ -260,7 +273,10 @@ export const PutReceipt = Schema.Struct({
     description:
       "The nodes that had a copy or a shard on disk before the response. Others follow later.",
   }),
-}).annotate({ description: "Where the blob is durable. Absent if the node has no name." })
+}).annotate({
+  identifier: "PutReceipt",
+  description: "Where the blob is durable. Absent if the node has no name.",
+})
 export type PutReceipt = typeof PutReceipt.Type
 
 export const PutResponse = Schema.Struct({
@@ -268,32 +284,32 @@ export const PutResponse = Schema.Struct({
   size: Amount.annotateKey({ description: "Size of the blob in bytes." }),
   meta: BlobMeta,
   receipt: Schema.optionalKey(PutReceipt),
-})
+}).annotate({ identifier: "PutResponse" })
 export type PutResponse = typeof PutResponse.Type
 
 export const GetResponse = Schema.Struct({
   data: Bytes.annotateKey({ description: "The bytes in base64." }),
   meta: BlobMeta,
-})
+}).annotate({ identifier: "GetResponse" })
 export type GetResponse = typeof GetResponse.Type
 
 export const GetChunk = Schema.Struct({
   data: Bytes.annotateKey({ description: "The bytes of this chunk in base64." }),
   final: Schema.Boolean.annotate({ description: "True for the last chunk." }),
-})
+}).annotate({ identifier: "GetChunk" })
 export type GetChunk = typeof GetChunk.Type
 
 export const DeleteResponse = Schema.Struct({
   deleted: Schema.Boolean.annotate({
     description: "Always true, whether or not the blob existed.",
   }),
-})
+}).annotate({ identifier: "DeleteResponse" })
 export type DeleteResponse = typeof DeleteResponse.Type
 
 export const StatResponse = Schema.Struct({
   exists: Schema.Boolean.annotate({ description: "Whether the blob is stored in the scope." }),
   meta: Schema.optionalKey(BlobMeta),
-})
+}).annotate({ identifier: "StatResponse" })
 export type StatResponse = typeof StatResponse.Type
 
 /** Maximum number of identifiers in a batch. */
@@ -309,7 +325,7 @@ export const BatchStat = Schema.Struct({
   id: BlobIdMessage,
   exists: Schema.Boolean.annotate({ description: "Whether the blob is stored in the scope." }),
   meta: Schema.optionalKey(BlobMeta),
-})
+}).annotate({ identifier: "BatchStat" })
 
 /** A prefix of an identifier in hex. */
 export const BlobIdPrefix = Schema.String.check(
@@ -332,7 +348,7 @@ export const ListResponse = Schema.Struct({
       "on the last page.",
   }),
   has_more: Schema.Boolean.annotate({ description: "Whether there is a next page." }),
-})
+}).annotate({ identifier: "ListResponse" })
 export type ListResponse = typeof ListResponse.Type
 
 /** The page size for a list's limit. Source: document 1 §4 rule 5; DECISIONS, list. */

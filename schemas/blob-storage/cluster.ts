@@ -33,7 +33,7 @@ export const JoinRequest = Schema.Struct({
   node_id: NodeId,
   address: NodeAddress,
   capacity_bytes: Uint64.annotateKey({ description: "Bytes that the node contributes." }),
-})
+}).annotate({ identifier: "JoinRequest" })
 export type JoinRequest = typeof JoinRequest.Type
 
 export const LeaveRequest = Schema.Struct({
@@ -43,14 +43,14 @@ export const LeaveRequest = Schema.Struct({
       "True: the node moves its blobs to other nodes and then leaves. False, the default: it is " +
       "removed at once.",
   }),
-})
+}).annotate({ identifier: "LeaveRequest" })
 
 export const HeartbeatRequest = Schema.Struct({
   node_id: NodeId,
   used_bytes: Uint64.annotateKey({ description: "Bytes that the node has in use." }),
   blob_count: Uint64.annotateKey({ description: "Number of blobs that the node stores." }),
   ring_version: SignedInt64.annotateKey({ description: "The ring version that the node has." }),
-})
+}).annotate({ identifier: "HeartbeatRequest" })
 
 export const SyncRingRequest = Schema.Struct({
   ring_version: SignedInt64.annotateKey({
@@ -58,7 +58,7 @@ export const SyncRingRequest = Schema.Struct({
       "The ring version that the caller has. If it is newer, this node reads the ring from the " +
       "log or from its peers; it never adopts the number itself.",
   }),
-})
+}).annotate({ identifier: "SyncRingRequest" })
 
 const NodeInfos = Schema.Array(NodeInfo).annotate({ description: "All nodes of the cluster." })
 
@@ -66,11 +66,11 @@ export const JoinResponse = Schema.Struct({
   accepted: Schema.Boolean.annotate({ description: "Always true." }),
   ring_version: RingVersion,
   nodes: NodeInfos,
-})
+}).annotate({ identifier: "JoinResponse" })
 
 export const LeaveResponse = Schema.Struct({
   acknowledged: Schema.Boolean.annotate({ description: "Always true." }),
-})
+}).annotate({ identifier: "LeaveResponse" })
 
 /** `nodes` is present only if the caller's ring is outdated. */
 export const HeartbeatResponse = Schema.Struct({
@@ -79,12 +79,12 @@ export const HeartbeatResponse = Schema.Struct({
   nodes: Schema.optionalKey(NodeInfos).annotateKey({
     description: "All nodes of the cluster. Present only if the caller's ring is outdated.",
   }),
-})
+}).annotate({ identifier: "HeartbeatResponse" })
 
 export const GetClusterStateResponse = Schema.Struct({
   nodes: NodeInfos,
   ring_version: RingVersion,
-})
+}).annotate({ identifier: "GetClusterStateResponse" })
 
 const vnodes = { description: "Points of a node on the ring, for a weight of 100 percent." }
 
@@ -92,7 +92,7 @@ export const SyncRingResponse = Schema.Struct({
   ring_version: RingVersion,
   node_ids: Schema.Array(NodeId).annotate({ description: "The nodes on the ring." }),
   vnodes_per_node: Schema.Int.annotate(vnodes),
-})
+}).annotate({ identifier: "SyncRingResponse" })
 
 /** Progress of a manual compaction on this node. Source: decision 0178. */
 export const CompactResponse = Schema.Struct({
@@ -111,7 +111,7 @@ export const CompactResponse = Schema.Struct({
   problem: Schema.optionalKey(Schema.String).annotateKey({
     description: "Why some space was not freed, and what to do. Absent if there is no problem.",
   }),
-})
+}).annotate({ identifier: "CompactResponse" })
 export type CompactResponse = typeof CompactResponse.Type
 
 /** Counters of repairs and moves, of a node or of the cluster. */
@@ -153,7 +153,7 @@ export const ClusterMetrics = Schema.Struct({
       }),
     }),
   ).annotate({ description: "Each node with its own counters; those above are their sums." }),
-})
+}).annotate({ identifier: "ClusterMetrics" })
 
 /** Admits a node, or updates the address and capacity of a member. */
 export const JoinNode = message("JoinNode", {

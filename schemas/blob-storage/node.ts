@@ -58,7 +58,7 @@ export const NodeInfo = Schema.Struct({
   capacity_bytes: Uint64.annotateKey({ description: "Bytes that the node contributes." }),
   used_bytes: Uint64.annotateKey({ description: "Bytes in use, from its last heartbeat." }),
   blob_count: Uint64.annotateKey({ description: "Number of blobs, from its last heartbeat." }),
-})
+}).annotate({ identifier: "NodeInfo" })
 export type NodeInfo = typeof NodeInfo.Type
 
 /** Points of a node on the ring, as percent of `vnodes_per_node`. */

@@ -51,7 +51,7 @@ export const Vote = Schema.Struct({
     description: "`bear` if the metric shows pressure, `bull` if it shows the opposite.",
   }),
   reason: Schema.String.annotateKey({ description: "One sentence about the vote." }),
-}).annotate({ description: "A metric's vote." })
+}).annotate({ identifier: "Vote", description: "A metric's vote." })
 
 export const Reading = Schema.Struct({
   metric_id: about.metric_id,
@@ -92,6 +92,7 @@ export const Reading = Schema.Struct({
   }),
   demo: about.demo,
 }).annotate({
+  identifier: "Reading",
   description: "The latest value of a metric, with its z-score and vote.",
 })
 export type Reading = typeof Reading.Type
@@ -100,7 +101,10 @@ export const Tally = Schema.Struct({
   bull: Schema.Int.annotateKey({ description: "Number of bull votes." }),
   neutral: Schema.Int.annotateKey({ description: "Number of neutral votes." }),
   bear: Schema.Int.annotateKey({ description: "Number of bear votes." }),
-}).annotate({ description: "The votes of all metrics that count and are not stale." })
+}).annotate({
+  identifier: "Tally",
+  description: "The votes of all metrics that count and are not stale.",
+})
 
 export const Composite = Schema.Struct({
   z: Schema.Finite.annotateKey({
@@ -117,6 +121,7 @@ export const Composite = Schema.Struct({
     description: "Number of metrics in the tally.",
   }),
 }).annotate({
+  identifier: "Composite",
   description: "The capital pressure over all tiers.",
 })
 export type Composite = typeof Composite.Type
@@ -135,6 +140,7 @@ export const TierCard = Schema.Struct({
     description: "Readings of the tier's metrics, gauges included. Empty without data.",
   }),
 }).annotate({
+  identifier: "TierCard",
   description: "A tier with the latest readings of its metrics.",
 })
 export type TierCard = typeof TierCard.Type
@@ -153,7 +159,7 @@ export const CompositePoint = Schema.Struct({
   ).annotateKey({
     description: "Average of each tier, `1` to `4`. A tier without data on that day is absent.",
   }),
-}).annotate({ description: "The composite of one business day." })
+}).annotate({ identifier: "CompositePoint", description: "The composite of one business day." })
 export type CompositePoint = typeof CompositePoint.Type
 
 export const Dashboard = Schema.Struct({
@@ -170,6 +176,7 @@ export const Dashboard = Schema.Struct({
     description: "Whether any of the data is generated, not real.",
   }),
 }).annotate({
+  identifier: "Dashboard",
   description: "Everything that the dashboard page shows.",
 })
 export type Dashboard = typeof Dashboard.Type
@@ -182,7 +189,7 @@ export const MetricHistory = Schema.Struct({
       value: Schema.Finite.annotateKey({ description: "The stored value." }),
     }),
   ).annotateKey({ description: "The stored values, oldest first." }),
-}).annotate({ description: "The stored values of a metric." })
+}).annotate({ identifier: "MetricHistory", description: "The stored values of a metric." })
 export type MetricHistory = typeof MetricHistory.Type
 
 export const MetricDetail = Schema.Struct({
@@ -228,7 +235,10 @@ export const MetricDetail = Schema.Struct({
     }),
   ).annotateKey({ description: "Indicator and z-score, oldest first. Empty for a stub." }),
   obs_count: about.obs_count,
-}).annotate({ description: "A metric's definition, its latest reading and its series." })
+}).annotate({
+  identifier: "MetricDetail",
+  description: "A metric's definition, its latest reading and its series.",
+})
 export type MetricDetail = typeof MetricDetail.Type
 
 export const TierHistory = Schema.Struct({
@@ -242,7 +252,7 @@ export const TierHistory = Schema.Struct({
   latest_z: Schema.NullOr(Schema.Finite).annotateKey({
     description: "The last point's average. Null until `backfill-composite` has run.",
   }),
-}).annotate({ description: "The average of a tier over time." })
+}).annotate({ identifier: "TierHistory", description: "The average of a tier over time." })
 export type TierHistory = typeof TierHistory.Type
 
 const SourceRow = Schema.Struct({
@@ -269,13 +279,13 @@ const SourceRow = Schema.Struct({
     description: "A note about the source, for display. Null without one.",
   }),
   demo: about.demo,
-})
+}).annotate({ identifier: "MetricSource" })
 
 export const Sources = Schema.Struct({
   rows: Schema.Array(SourceRow).annotateKey({
     description: "One row for each registered metric, stubs included.",
   }),
-}).annotate({ description: "The sources of all metrics." })
+}).annotate({ identifier: "MetricSources", description: "The sources of all metrics." })
 export type Sources = typeof Sources.Type
 
 const JobRow = Schema.Struct({
@@ -298,13 +308,13 @@ const JobRow = Schema.Struct({
   next_run_at: Schema.NullOr(ZonelessTime).annotateKey({
     description: "Start of the next run, in UTC. Null while the scheduler is off.",
   }),
-})
+}).annotate({ identifier: "ScheduledJob" })
 
 export const SchedulerStatus = Schema.Struct({
   jobs: Schema.Array(JobRow).annotateKey({
     description: "All scheduled jobs. They are listed while the scheduler is off, too.",
   }),
-}).annotate({ description: "The jobs of the ingest scheduler." })
+}).annotate({ identifier: "SchedulerStatus", description: "The jobs of the ingest scheduler." })
 export type SchedulerStatus = typeof SchedulerStatus.Type
 
 const return_days = "over the last 30 days, as a fraction: 0.05 is 5%."
@@ -339,7 +349,7 @@ const WatchlistRow = Schema.Struct({
     description: "Date of the last close. Null without a price.",
   }),
   demo: about.demo,
-})
+}).annotate({ identifier: "WatchlistRow" })
 
 export const Watchlist = Schema.Struct({
   rows: Schema.Array(WatchlistRow).annotateKey({
@@ -348,10 +358,13 @@ export const Watchlist = Schema.Struct({
   benchmark: Schema.String.annotateKey({
     description: "Ticker of the benchmark: the healthcare sector fund.",
   }),
-}).annotate({ description: "Prices and returns of eight healthcare stocks." })
+}).annotate({
+  identifier: "Watchlist",
+  description: "Prices and returns of eight healthcare stocks.",
+})
 export type Watchlist = typeof Watchlist.Type
 
 /** The health of the API. */
 export const Health = Schema.Struct({
   status: Schema.Literal("ok").annotateKey({ description: "Always `ok`." }),
-}).annotate({ description: "The service responds." })
+}).annotate({ identifier: "DashboardHealth", description: "The service responds." })

@@ -27,7 +27,7 @@ export const Carriers = Schema.Struct({
   carriers: Schema.Array(Carrier).annotateKey({
     description: "The carriers, ordered by MC number. Empty if there are none.",
   }),
-}).annotate({ description: "The carriers of the range." })
+}).annotate({ identifier: "Carriers", description: "The carriers of the range." })
 export type Carriers = typeof Carriers.Type
 
 /** The numbers of a search, inclusive; 1 <= start <= end <= mc_number_max. */

@@ -50,4 +50,4 @@ export const Sources = Schema.Struct({
   sources: Schema.Array(Source).annotateKey({
     description: "All configured registries, the one in use first.",
   }),
-}).annotate({ description: "The configured registries." })
+}).annotate({ identifier: "CarrierSources", description: "The configured registries." })

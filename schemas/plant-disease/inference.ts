@@ -17,13 +17,13 @@ export const ServerMetadata = Schema.Struct({
   name: described(Schema.String, "Name of the server: `almanac`."),
   version: described(Schema.String, "Version of the server's implementation of the protocol."),
   extensions: described(Schema.Array(Schema.String), "Supported extensions: none."),
-}).annotate({ description: "The inference server." })
+}).annotate({ identifier: "ServerMetadata", description: "The inference server." })
 
 const TensorMetadata = Schema.Struct({
   name: described(Schema.String, "Name of the tensor."),
   datatype: described(Schema.String, "Data type of the tensor: FP32 or BYTES."),
   shape: described(Schema.Array(Count), "Dimensions. -1 is any number of images."),
-})
+}).annotate({ identifier: "TensorMetadata" })
 
 export const ModelMetadata = Schema.Struct({
   name: described(Schema.String, "Name of the model."),
@@ -31,20 +31,20 @@ export const ModelMetadata = Schema.Struct({
   platform: described(Schema.String, "The runtime: `onnx_onnxv1`."),
   inputs: described(Schema.Array(TensorMetadata), "The input: `image`."),
   outputs: described(Schema.Array(TensorMetadata), "The outputs: `probabilities` and `class`."),
-}).annotate({ description: "The inputs and outputs of a model." })
+}).annotate({ identifier: "ModelMetadata", description: "The inputs and outputs of a model." })
 
 export const ModelReady = Schema.Struct({
   name: described(Schema.String, "Name of the model."),
   ready: described(Schema.Boolean, "Whether the model accepts requests."),
-}).annotate({ description: "The state of a model." })
+}).annotate({ identifier: "ModelReady", description: "The state of a model." })
 
 export const ServerReady = Schema.Struct({
   ready: described(Schema.Boolean, "Whether the server accepts requests."),
-}).annotate({ description: "The readiness of the server." })
+}).annotate({ identifier: "ServerReady", description: "The readiness of the server." })
 
 export const ServerLive = Schema.Struct({
   live: described(Schema.Boolean, "Whether the server runs."),
-}).annotate({ description: "The liveness of the server." })
+}).annotate({ identifier: "ServerLive", description: "The liveness of the server." })
 
 /** A text that the handler validates, with an error text of its own. */
 const oneOf = (...values: ReadonlyArray<string>) =>

@@ -51,4 +51,4 @@ export const Predictions = Schema.Struct({
   predictions: Schema.Array(BatchItem).annotateKey({
     description: "One entry for each image, in the order of the form.",
   }),
-}).annotate({ description: "The predicted classes of the images." })
+}).annotate({ identifier: "Predictions", description: "The predicted classes of the images." })

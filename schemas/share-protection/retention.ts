@@ -26,6 +26,7 @@ export const Retention = Schema.Struct({
     ),
   )
   .annotate({
+    identifier: "Retention",
     description:
       "Which backups to keep. A backup expires when no rule keeps it. At least one number " +
       "must be " +

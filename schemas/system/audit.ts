@@ -161,7 +161,7 @@ export const AuditEvent = Schema.Struct({
     description: "Position of the commit that made a process send this command.",
   }),
   data: Schema.Json.annotateKey({ description: "The fields of the event. It never has a secret." }),
-})
+}).annotate({ identifier: "AuditEvent" })
 export type AuditEvent = typeof AuditEvent.Type
 
 export const AuditPage = Schema.Struct({
@@ -172,7 +172,7 @@ export const AuditPage = Schema.Struct({
   position: Schema.Int.annotateKey({
     description: "The log position up to which the page is complete.",
   }),
-})
+}).annotate({ identifier: "AuditPage" })
 export type AuditPage = typeof AuditPage.Type
 
 export const SnapshotThen = Schema.Struct({
@@ -181,7 +181,7 @@ export const SnapshotThen = Schema.Struct({
     description: "The state: a name, or an object of names for nested states.",
   }),
   context: Schema.Json.annotateKey({ description: "The data that the chart keeps." }),
-})
+}).annotate({ identifier: "AggregateState" })
 
 /** A commit and its position in the log. */
 export const AuditCommit = Schema.Struct({
@@ -213,7 +213,7 @@ export const AuditCommit = Schema.Struct({
     description: "The hash of the aggregate's previous commit, in hex.",
   }),
   hash: Schema.String.annotateKey({ description: "The hash of this commit, in hex." }),
-})
+}).annotate({ identifier: "AuditCommit" })
 export type AuditCommit = typeof AuditCommit.Type
 
 const aggregate = {
@@ -231,7 +231,7 @@ export const AuditHistory = Schema.Struct({
   next_marker: Schema.optionalKey(Schema.String).annotateKey({
     description: "The `marker` of the next page. Absent on the last page.",
   }),
-})
+}).annotate({ identifier: "AuditHistory" })
 export type AuditHistory = typeof AuditHistory.Type
 
 /** A past state of an aggregate, and the commit that produced it. */
@@ -246,7 +246,7 @@ export const AuditState = Schema.Struct({
       "The principal or process that caused it, such as `user:<id>` or `process:<name>`.",
   }),
   state: SnapshotThen.annotateKey({ description: "The state of the aggregate after that commit." }),
-})
+}).annotate({ identifier: "AuditState" })
 export type AuditState = typeof AuditState.Type
 
 /** The key that signs heads of this log. */
@@ -258,7 +258,7 @@ export const AuditKey = Schema.Struct({
     description: "The public key in the format of signed note verifiers: name, id and key.",
   }),
   public_key: Schema.String.annotateKey({ description: "The same key in PEM." }),
-})
+}).annotate({ identifier: "AuditKey" })
 export type AuditKey = typeof AuditKey.Type
 
 /** The newest sealed head of the log. */
@@ -268,7 +268,7 @@ export const AuditHead = Schema.Struct({
   }),
   head: Schema.String.annotateKey({ description: "The signed note." }),
   key: Schema.String.annotateKey({ description: "The verifier of the key that signed it." }),
-})
+}).annotate({ identifier: "AuditHead" })
 
 /** Size of the log. */
 export const LogFigures = Schema.Struct({
@@ -284,7 +284,7 @@ export const LogFigures = Schema.Struct({
   used_share: Schema.NullOr(Schema.Number).annotateKey({
     description: "The share of the limit that is used, 0 to 1. Null without a limit.",
   }),
-})
+}).annotate({ identifier: "LogSize" })
 export type LogFigures = typeof LogFigures.Type
 
 /** The last line of an export. */

@@ -20,7 +20,7 @@ export const ChartState = Schema.Struct({
   description: Schema.NullOr(Schema.String).annotateKey({
     description: "Its meaning. Null if the name is sufficient.",
   }),
-})
+}).annotate({ identifier: "ChartState" })
 export type ChartState = typeof ChartState.Type
 
 export const ChartTransition = Schema.Struct({
@@ -32,7 +32,7 @@ export const ChartTransition = Schema.Struct({
     description: "Type of the event that causes the transition.",
   }),
   guard: Schema.String.annotateKey({ description: "Name of its condition. Empty if it has none." }),
-})
+}).annotate({ identifier: "ChartTransition" })
 export type ChartTransition = typeof ChartTransition.Type
 
 export const Chart = Schema.Struct({
@@ -49,7 +49,7 @@ export const Chart = Schema.Struct({
   transitions: Schema.Array(ChartTransition).annotateKey({
     description: "All transitions between them.",
   }),
-})
+}).annotate({ identifier: "Chart" })
 export type Chart = typeof Chart.Type
 
 /** Sorted by id. */

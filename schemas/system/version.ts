@@ -10,7 +10,7 @@ const Version = Schema.Struct({
       href: Schema.String.annotate({ description: "The path of the version." }),
     }),
   ).annotate({ description: "Links to the version." }),
-}).annotate({ description: "A version of the API." })
+}).annotate({ identifier: "Version", description: "A version of the API." })
 
 /** Response of `/`. */
 export const Versions = Schema.Struct({

@@ -54,7 +54,7 @@ export const CreatedWebhook = Schema.Struct({
     description: "The secret that signs deliveries. It is returned only here.",
   }),
 }).annotate({
-  identifier: "WebhookMade",
+  identifier: "CreatedWebhook",
 })
 
 /** Absent lists are empty: all types, all services. */

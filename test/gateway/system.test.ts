@@ -119,7 +119,7 @@ describe("the OpenAPI document", () => {
     const names = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name)
     expect(names.length).toBeGreaterThan(0)
     for (const name of names) expect(components.schemas).toHaveProperty([String(name)])
-    expect(components.schemas.NotFoundEncoded.required).toEqual([
+    expect(components.schemas.BlobError.required).toEqual([
       "code",
       "message",
       "detail",

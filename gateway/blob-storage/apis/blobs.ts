@@ -7,7 +7,7 @@ import { Needs } from "#gateway/access.ts"
 import examples from "#gateway/blob-storage/apis/examples.json" with { type: "json" }
 import { Accepts, BodyLimit, KeyNotNeeded, Streamed } from "#gateway/limits.ts"
 import { Examples } from "#gateway/reference.ts"
-import { jsonSchemaOf } from "#gateway/system/document/schema.ts"
+import { jsonSchemaOf, type Side } from "#gateway/system/document/schema.ts"
 import {
   BatchStat,
   BlobIdFromText,
@@ -110,7 +110,9 @@ const batch =
   "for each ID, in the same order. An invalid ID is 400 for the whole request."
 
 const binary = { type: "string", format: "binary", description: "The bytes of the blob." }
-const ndjson = (schema: Schema.Top) => ({ [lines]: { schema: jsonSchemaOf(schema) } })
+const ndjson = (schema: Schema.Top, side: Side) => ({
+  [lines]: { schema: jsonSchemaOf(schema, side) },
+})
 
 /** Documents a request body that the handler reads itself. */
 const withRequest = (content: object) => (operation: Readonly<Record<string, unknown>>) => ({
@@ -162,7 +164,10 @@ const put_stream = HttpApiEndpoint.post("put_stream", "/v1/blobs/stream", {
       "in the query and labels in headers `X-Label-<name>`. If the stream ends early, nothing is " +
       "stored. Otherwise the rules are those of `PUT /v1/blobs`. A stream may be idle for 60 s.",
   )
-  .annotate(OpenApi.Transform, withRequest({ ...ndjson(PutChunk), [bytes]: { schema: binary } }))
+  .annotate(
+    OpenApi.Transform,
+    withRequest({ ...ndjson(PutChunk, "request"), [bytes]: { schema: binary } }),
+  )
   .annotate(Needs, writes)
   .annotate(Accepts, ["application/x-ndjson", "application/json", bytes])
   // The store limits the size of the blob; chunks and their lines have limits of their own.
@@ -201,7 +206,9 @@ const stat_batch = HttpApiEndpoint.post("stat_batch", "/v1/blobs/stat", {
   .annotate(OpenApi.Summary, "Get the metadata of many blobs")
   .annotate(OpenApi.Description, `${batch} The line of a missing blob has \`exists: false\`.`)
   .annotate(OpenApi.Transform, (operation) =>
-    withRequest(ndjson(BlobIdMessage))(withResponse(ndjson(BatchStat))(operation)),
+    withRequest(ndjson(BlobIdMessage, "request"))(
+      withResponse(ndjson(BatchStat, "response"))(operation),
+    ),
   )
   .annotate(Needs, reads)
   .annotate(Accepts, batch_types)
@@ -210,7 +217,7 @@ const stat_batch = HttpApiEndpoint.post("stat_batch", "/v1/blobs/stat", {
 
 /** A line of the response to `get_batch`. */
 const read_line = {
-  ...jsonSchemaOf(Schema.Struct({ id: BlobIdMessage, ...GetResponse.fields })),
+  ...jsonSchemaOf(Schema.Struct({ id: BlobIdMessage, ...GetResponse.fields }), "response"),
   required: ["id"],
 }
 
@@ -226,7 +233,9 @@ const get_batch = HttpApiEndpoint.post("get_batch", "/v1/blobs/get", {
       "or has more than 12 MB; an error does not affect other lines.",
   )
   .annotate(OpenApi.Transform, (operation) =>
-    withRequest(ndjson(BlobIdMessage))(withResponse({ [lines]: { schema: read_line } })(operation)),
+    withRequest(ndjson(BlobIdMessage, "request"))(
+      withResponse({ [lines]: { schema: read_line } })(operation),
+    ),
   )
   .annotate(Needs, reads)
   .annotate(Accepts, batch_types)
@@ -262,7 +271,10 @@ const get_stream = HttpApiEndpoint.get("get_stream", "/v1/blobs/:id/stream", {
       '`{"error": ...}` instead. With `Accept: application/octet-stream` the response is the ' +
       "bytes, as for `GET /v1/blobs/{id}`.",
   )
-  .annotate(OpenApi.Transform, withResponse({ ...ndjson(GetChunk), [bytes]: { schema: binary } }))
+  .annotate(
+    OpenApi.Transform,
+    withResponse({ ...ndjson(GetChunk, "response"), [bytes]: { schema: binary } }),
+  )
   .annotate(Needs, reads)
   .annotate(Streamed, true)
 

@@ -8,20 +8,26 @@ import {
   envelopeOf,
   share_protection,
 } from "#gateway/envelope.ts"
-import type { JsonObject, Operation, Response } from "#gateway/system/document/json.ts"
+import {
+  isObject,
+  type JsonObject,
+  type Operation,
+  type Response,
+  type Schemas,
+} from "#gateway/system/document/json.ts"
 import { ErrorCategory, envelope_texts } from "#schemas/system/rejection.ts"
 
 const text = (description: string) => ({ type: "string", description })
 
-const object = (description: string, properties: Readonly<Record<string, JsonObject>>) => ({
+const object = (description: string, properties: Schemas) => ({
   type: "object",
   description,
   properties,
   required: Object.keys(properties),
 })
 
-/** The format of errors of each group of paths. */
-export const error_schemas = {
+/** The format of errors of each group of paths, with the codes of its errors. */
+const formats = {
   Error: object("An error of share protection, or of a path that belongs to no service.", {
     code: text(envelope_texts.code),
     title: text(envelope_texts.title),
@@ -47,14 +53,41 @@ export const error_schemas = {
   ServiceError: object("An error of carrier search or plant disease prediction.", {
     error: text(envelope_texts.detail),
   }),
-} satisfies Readonly<Record<string, JsonObject>>
+}
 
-const names: ReadonlyMap<Envelope, keyof typeof error_schemas> = new Map([
+const names: ReadonlyMap<Envelope, keyof typeof formats> = new Map([
   [share_protection, "Error"],
   [blob, "BlobError"],
   [dashboard, "DashboardError"],
   [carrier, "ServiceError"],
 ])
+
+/** Whether the library derived a schema from a class of errors. */
+const isError = (name: string) => /Encoded(_\d+)?$/.test(name)
+
+/** The codes of the error classes that have this member. */
+const codesWith = (member: string, schemas: Schemas) => {
+  const codes = Object.entries(schemas).flatMap(([name, { properties }]) =>
+    isError(name) && isObject(properties) && member in properties && isObject(properties.code)
+      ? properties.code.enum
+      : [],
+  )
+  return [...new Set(codes)].toSorted()
+}
+
+/** The components of all errors. */
+export const errorSchemas = (schemas: Schemas): Schemas => {
+  const withCodes = (format: JsonObject & { properties: Schemas }, member: string) => {
+    const { properties } = format
+    const code = { ...properties.code, enum: codesWith(member, schemas) }
+    return { ...format, properties: { ...properties, code } }
+  }
+  return {
+    ...formats,
+    Error: withCodes(formats.Error, "category"),
+    BlobError: withCodes(formats.BlobError, "request_id"),
+  }
+}
 
 const forbidden = (access: Access) =>
   typeof access === "object" && "rule" in access
@@ -128,12 +161,14 @@ export const responsesOf = (
   const texts = { ...causes(access), ...successes }
   const name = names.get(envelopeOf(path)) ?? "Error"
   const schema = { $ref: `#/components/schemas/${name}` }
+  const content = { "application/json": { schema } }
   const of_door = statusesOf(access, method, operation, has_key).map((status) => {
     const description = texts[status] ?? ""
-    return [status, { description, content: { "application/json": { schema } } }] as const
+    return [status, { description, content }] as const
   })
-  const own = Object.entries(operation.responses).map(
-    ([status, response]) => [status, withText(status, response, texts)] as const,
-  )
+  const own = Object.entries(operation.responses).map(([status, response]) => {
+    const explained = withText(status, response, texts)
+    return [status, status < "400" ? explained : { ...explained, content }] as const
+  })
   return Object.fromEntries([...of_door, ...own])
 }

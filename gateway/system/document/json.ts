@@ -3,6 +3,9 @@
 /** A JSON schema, a response or another object of the document. */
 export type JsonObject = { [key: string]: unknown }
 
+/** Component schemas by name. */
+export type Schemas = Record<string, JsonObject>
+
 export interface Parameter extends JsonObject {
   readonly name: string
   readonly in: string

@@ -5,12 +5,15 @@
 import { Schema, SchemaAST } from "effect"
 import { isObject, type JsonObject } from "#gateway/system/document/json.ts"
 
-/** Component schemas by name. */
-type Components = Readonly<Record<string, JsonObject | undefined>>
+/** Where a schema is, and the components that it may refer to. */
+interface Place {
+  readonly components: Schemas
+  readonly side: Side
+}
 
 const reference = "#/components/schemas/"
 
-const resolved = (schema: JsonObject, components: Components): JsonObject =>
+const resolved = (schema: JsonObject, components: Schemas): JsonObject =>
   typeof schema.$ref === "string"
     ? (components[schema.$ref.slice(reference.length)] ?? schema)
     : schema
@@ -21,10 +24,26 @@ const encodedOf = (ast: SchemaAST.AST): SchemaAST.AST => {
   return last === undefined ? ast : encodedOf(last.to)
 }
 
-/** The JSON schema that replaces the generated one: annotation `documentedAs` of either side. */
-const replacementOf = (ast: SchemaAST.AST) =>
-  replacement(ast) ?? (ast.encoding === undefined ? undefined : replacement(encodedOf(ast)))
-const replacement = SchemaAST.resolveAt<JsonObject>("documentedAs")
+/** Whether a schema describes what the server accepts or what it sends. */
+export type Side = "request" | "response"
+
+const annotations = {
+  request: [SchemaAST.resolveAt<JsonObject>("documentedAs")],
+  response: [
+    SchemaAST.resolveAt<JsonObject>("respondedAs"),
+    SchemaAST.resolveAt<JsonObject>("documentedAs"),
+  ],
+}
+
+/**
+ * The JSON schema that replaces the generated one: annotation `documentedAs` of the decoded or the
+ * encoded side. `respondedAs` overrides it where responses are stricter than requests.
+ */
+const replacementOf = (ast: SchemaAST.AST, side: Side) => {
+  const sides = ast.encoding === undefined ? [ast] : [ast, encodedOf(ast)]
+  const found = annotations[side].flatMap((resolve) => sides.map((one) => resolve(one)))
+  return found.find((one) => one !== undefined)
+}
 
 const keyDescriptionOf = ({ context }: SchemaAST.AST) => {
   const description = context?.annotations?.description
@@ -46,11 +65,11 @@ const replace = (schema: JsonObject, by: JsonObject) => {
 export const complete = (
   ast: SchemaAST.AST,
   schema: JsonObject,
-  components: Components,
+  { components, side }: Place,
   seen: Set<JsonObject> = new Set(),
 ): void => {
   const target = resolved(schema, components)
-  const by = replacementOf(ast)
+  const by = replacementOf(ast, side)
   if (by !== undefined) replace(target, by)
   const description = SchemaAST.resolveDescription(ast)
   if (description !== undefined) target.description ??= description
@@ -59,7 +78,7 @@ export const complete = (
   seen.add(target)
   const encoded = encodedOf(ast)
   const go = (part: SchemaAST.AST | undefined, json: unknown) => {
-    if (part !== undefined && isObject(json)) complete(part, json, components, seen)
+    if (part !== undefined && isObject(json)) complete(part, json, { components, side }, seen)
   }
   if (SchemaAST.isObjects(encoded)) {
     for (const { name, type } of encoded.propertySignatures) {
@@ -84,12 +103,12 @@ export const complete = (
 export const completeBody = (
   schemas: ReadonlyArray<Schema.Top>,
   schema: JsonObject | undefined,
-  components: Components,
+  place: Place,
 ) => {
   if (schema === undefined) return
   const parts = schemas.length > 1 && Array.isArray(schema.anyOf) ? schema.anyOf : [schema]
   if (parts.length !== schemas.length) return
-  for (const [index, { ast }] of schemas.entries()) complete(ast, parts[index], components)
+  for (const [index, { ast }] of schemas.entries()) complete(ast, parts[index], place)
 }
 
 const texts = new Set(["description", "examples", "default", "title"])
@@ -97,12 +116,16 @@ const texts = new Set(["description", "examples", "default", "title"])
 const isOnlyText = (part: unknown): part is JsonObject =>
   isObject(part) && Object.keys(part).every((key) => texts.has(key))
 
-/** `allOf` that only adds texts becomes those texts. */
+/** Moves the parts of `allOf` that only add texts, or a reference, into the schema itself. */
 const withoutNesting = (schema: JsonObject) => {
   const { allOf } = schema
-  if (!Array.isArray(allOf) || !allOf.every(isOnlyText)) return
+  if (!Array.isArray(allOf)) return
+  const texts = allOf.filter(isOnlyText)
+  const others = allOf.filter((part) => !isOnlyText(part))
   delete schema.allOf
-  Object.assign(schema, ...allOf)
+  if (others.length === 1 && typeof others[0].$ref === "string") Object.assign(schema, others[0])
+  else if (others.length > 0) schema.allOf = others
+  Object.assign(schema, ...texts)
 }
 
 /** Character classes as both languages read them; Python's `\d` and `\w` are Unicode's. */
@@ -150,11 +173,36 @@ export const tidy = (value: unknown): void => {
   if (typeof value.pattern === "string") value.pattern = portable(value.pattern)
 }
 
+/** Makes the 64-bit integers in this part of the document strings, for `json.int64 = "string"`. */
+export const writeInt64AsText = (value: unknown): void => {
+  if (Array.isArray(value)) for (const part of value) writeInt64AsText(part)
+  if (!isObject(value)) return
+  if (value.format === "int64") {
+    replace(value, { type: "string", format: "int64", pattern: "^-?[0-9]{1,20}$" })
+  }
+  for (const part of Object.values(value)) writeInt64AsText(part)
+}
+
+/** Replaces references in a schema by what they refer to. */
+const inlined = (schema: JsonObject, definitions: Schemas): JsonObject => {
+  const inline = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(inline)
+    return isObject(part) ? inlined(part, definitions) : part
+  }
+  const { $ref, ...rest } = schema
+  if (typeof $ref === "string") {
+    const name = $ref.slice($ref.lastIndexOf("/") + 1)
+    return { ...inlined(definitions[name] ?? {}, definitions), ...rest }
+  }
+  return Object.fromEntries(Object.entries(schema).map(([key, part]) => [key, inline(part)]))
+}
+
 /** The JSON schema for a part of the document that no endpoint declares. */
-export const jsonSchemaOf = (schema: Schema.Top): JsonObject => {
-  // The library's own JSON schema, without references because none of these has an identifier.
-  const json = Schema.toJsonSchemaDocument(schema).schema as JsonObject
+export const jsonSchemaOf = (schema: Schema.Top, side: Side): JsonObject => {
+  const { schema: generated, definitions } = Schema.toJsonSchemaDocument(schema)
+  // The library's own JSON schemas, which are objects.
+  const json = inlined(generated as JsonObject, definitions as Schemas)
   tidy(json)
-  complete(schema.ast, json, {})
+  complete(schema.ast, json, { components: {}, side })
   return json
 }

@@ -80,12 +80,28 @@ const clientOf = (server: Server, record: Recording): Client =>
 
 const first_lines = (text: string) => text.split("\n").slice(0, 6).join("\n")
 
-/** Blob operations, and events about them. */
-const storeBlobs = async (ask: Client, { credentials }: Server) => {
-  const { token } = credentials.blob
+const stored = "/v1/admin/audit?type=BlobStored"
+
+interface AuditEvents {
+  readonly events: ReadonlyArray<{ readonly id: string; readonly position: number }>
+}
+
+/** Waits until so many commits have blobs; a commit has all blobs of up to a second. */
+const waitForCommits = ({ url, credentials }: Server, count: number) =>
+  until("commits with blobs", shown_ms_max, async () => {
+    const headers = { authorization: `Bearer ${credentials.admin.token}` }
+    const response = await fetch(new URL(stored, url), { headers })
+    const { events } = (await response.json()) as AuditEvents
+    return new Set(events.map(({ position }) => position)).size >= count && events
+  })
+
+/** Blob operations, and events about them, in at least two commits. */
+const storeBlobs = async (ask: Client, server: Server) => {
+  const { token } = server.credentials.blob
   const data = Buffer.from("Hello, Almanac.").toString("base64")
   const body = { data, policy: "REPLICATION_POLICY_NONE", labels: { model: "resnet50" } }
   const put = (await ask("PUT", "/v1/blobs", { token, body })) as { id: { id: string } }
+  await waitForCommits(server, 1)
   await ask("PUT", "/v1/blobs", {
     token,
     body: { ...body, policy: "REPLICATION_POLICY_REPLICA2" },
@@ -145,16 +161,9 @@ const operate = async (ask: Client, server: Server) => {
   const { credentials } = server
   const { token } = credentials.admin
   const { project_id } = credentials.tenant
-  const all = "/v1/admin/audit?type=BlobStored&limit=1"
-  const { events } = (await until("the audit log", shown_ms_max, async () => {
-    const answer = await fetch(new URL(all, server.url), {
-      headers: { authorization: `Bearer ${token}` },
-    })
-    const page = (await answer.json()) as { events: ReadonlyArray<{ id: string }> }
-    return page.events.length > 0 && page
-  })) as { events: ReadonlyArray<{ id: string }> }
-  await ask("GET", all, { token })
-  const aggregate = `/v1/admin/audit/blob-storage/volume/${events[0]?.id}`
+  const [first] = await waitForCommits(server, 2)
+  await ask("GET", `${stored}&limit=1`, { token })
+  const aggregate = `/v1/admin/audit/blob-storage/volume/${first?.id}`
   await ask("GET", `${aggregate}?limit=1`, { token })
   const part = "service=blob-storage&aggregate=volume"
   await ask("GET", `/v1/admin/audit/export?${part}`, { token, shown: first_lines })

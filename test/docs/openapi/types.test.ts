@@ -1,0 +1,127 @@
+/**
+ * Clients generated from the API document have named types, and responses have the types that a
+ * server sends, which are stricter than those that it accepts.
+ */
+import { OpenApi } from "effect/http-api"
+import { assert, describe, it } from "vitest"
+import { shape_a } from "#gateway/share-protection/shapes/shape-a.ts"
+import { shape_b } from "#gateway/share-protection/shapes/shape-b.ts"
+import { documented } from "#gateway/system/document.ts"
+import { apisOf } from "../../world/every-api.ts"
+import { type Document, documentOf, type Json } from "./gaps.ts"
+
+const documents = [shape_a, shape_b].map((shape) => documentOf(apisOf(shape)))
+
+interface Body {
+  readonly place: string
+  readonly is_request: boolean
+  readonly schema: Json
+}
+
+/** The bodies of requests and of successful responses. */
+const bodiesIn = ({ paths }: Document): ReadonlyArray<Body> =>
+  Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).flatMap(([method, { requestBody, responses }]) => {
+      const successes = Object.entries(responses).filter(([status]) => status < "400")
+      const bodies = [
+        { is_request: true, content: requestBody?.content ?? {} },
+        ...successes.map(([, { content = {} }]) => ({ is_request: false, content })),
+      ]
+      return bodies.flatMap(({ is_request, content }) =>
+        Object.entries(content).flatMap(([type, { schema }]) =>
+          schema === undefined ? [] : [{ place: `${method} ${path} ${type}`, is_request, schema }],
+        ),
+      )
+    }),
+  )
+
+/** The components that these schemas refer to, also indirectly. */
+const componentsOf = ({ components }: Document, schemas: ReadonlyArray<Json>) => {
+  const found = new Set<string>()
+  const visit = (part: unknown) => {
+    for (const [, name = ""] of JSON.stringify(part).matchAll(/#\/components\/schemas\/(\w+)/g)) {
+      if (found.has(name)) continue
+      found.add(name)
+      visit(components.schemas[name])
+    }
+  }
+  visit(schemas)
+  return found
+}
+
+describe("the API document", () => {
+  it("names the type of each body with fields", () => {
+    const unnamed = documents.flatMap(bodiesIn).filter(({ schema }) => {
+      const { properties, anyOf } = schema
+      return properties !== undefined || anyOf !== undefined
+    })
+    assert.deepEqual(
+      unnamed.map(({ place }) => place),
+      [],
+    )
+  })
+
+  it("names types as programs do, and uses each of them", () => {
+    for (const document of documents) {
+      const names = Object.keys(document.components.schemas)
+      for (const name of names) assert.match(name, /^[A-Z][A-Za-z0-9]+$/)
+      for (const name of names) assert.notMatch(name, /Encoded|Schema$/)
+      const used = JSON.stringify(document.paths)
+      const reached = componentsOf(document, [JSON.parse(used)])
+      assert.deepEqual(new Set(names), reached)
+    }
+  })
+
+  it("has one type of error for each group of paths, with its codes", () => {
+    for (const { paths, components } of documents) {
+      const errors = Object.values(paths).flatMap((operations) =>
+        Object.values(operations).flatMap(({ responses }) =>
+          Object.entries(responses).flatMap(([status, { content }]) =>
+            status >= "400" ? [content?.["application/json"]?.schema?.$ref] : [],
+          ),
+        ),
+      )
+      const types = ["BlobError", "DashboardError", "Error", "ServiceError"]
+      const names = types.map((name) => `#/components/schemas/${name}`)
+      assert.deepEqual([...new Set(errors)].toSorted(), names)
+      const text = JSON.stringify(components.schemas.BlobError)
+      assert.include(text, '"enum":["ALREADY_EXISTS","DEADLINE_EXCEEDED",')
+    }
+  })
+
+  it("accepts two forms of a blob's ID and of 64-bit integers, and sends one", () => {
+    for (const document of documents) {
+      const bodies = bodiesIn(document)
+      const partOf = (is_request: boolean) => {
+        const schemas = bodies.filter((one) => one.is_request === is_request)
+        return componentsOf(
+          document,
+          schemas.map(({ schema }) => schema),
+        )
+      }
+      const { schemas } = document.components
+      const sent = [...partOf(false)].map((name) => JSON.stringify(schemas[name]))
+      const accepted = [...partOf(true)].map((name) => JSON.stringify(schemas[name]))
+      const two_forms = /"anyOf":\[\{"type":"(integer|object)"[^[]*\},\{"type":"string"/
+      assert.isTrue(accepted.some((text) => two_forms.test(text)))
+      assert.deepEqual(
+        sent.filter((text) => two_forms.test(text)),
+        [],
+      )
+      // A type for both directions would have the form of only one of them.
+      assert.deepEqual(
+        accepted.filter((text) => text.includes('"int64"')),
+        [],
+      )
+    }
+  })
+
+  it('has 64-bit integers as strings with json.int64 = "string"', () => {
+    const api = documented(apisOf(shape_a), "string")
+    // The library's own document.
+    const { components } = OpenApi.fromApi(api) as unknown as Document
+    const meta = components.schemas.BlobMeta as { properties: Record<string, Json> }
+    assert.deepInclude(meta.properties.size, { type: "string", format: "int64" })
+    assert.deepEqual(meta.properties.policy?.type, "string")
+  })
+})
