@@ -12,7 +12,7 @@ import { type Entry, fromBufferPromise, openPromise, type ZipFile } from "yauzl"
 const failure_name = "ZipFailure"
 
 export interface ZipFailure extends Error {
-  /** `damaged`: the archive is cut off, contradicts itself, is encrypted, or is no ZIP archive. */
+  /** `damaged`: the archive is truncated, inconsistent or encrypted, or is not a ZIP archive. */
   readonly reason: "damaged" | "too large"
 }
 
@@ -34,7 +34,7 @@ export interface Zip {
 const directory_bytes_max = 16 * 2 ** 20
 const central_header_bytes = 46
 
-/** Errors of the file system keep their code; any other is the archive's fault. */
+/** Errors of the file system keep their code; any other error means a damaged archive. */
 const failureOf = (error: unknown) =>
   error instanceof Error && "syscall" in error
     ? error

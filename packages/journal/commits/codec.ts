@@ -19,7 +19,7 @@ export interface Encoded {
   /** The expected version of the stream. */
   readonly expected: number
   readonly bytes: Uint8Array
-  /** Of a copy: the position of the commit that it is a copy of. */
+  /** For a copy: the position of the original commit. */
   readonly copy_of?: number
 }
 
@@ -34,7 +34,7 @@ const stream_pattern = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 /**
  * Encodes the commits of one append as JSON. Throws if a limit of the port is exceeded, which is a
- * defect of the caller; nothing has been sent by then.
+ * bug in the caller; nothing has been sent by then.
  */
 export const encode = (appends: ReadonlyArray<Append>): ReadonlyArray<Encoded> => {
   if (appends.length === 0 || appends.length > append_commits_max) {

@@ -12,7 +12,7 @@ import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream"
 import type { MsgHdrs } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 
-/** The header of a copy: the position of the commit that it is a copy of. */
+/** The header of a copy: the position of the original commit. */
 export const position_header = "Almanac-Position"
 
 /** Metadata keys of a stream. */
