@@ -105,7 +105,7 @@ const spawnRestic = (restic: Restic, place: ResticPlace, { args, folder }: Resti
       stdio: ["pipe", "pipe", "pipe", ...(authorities === undefined ? [] : [authorities])],
       // A separate process group, so that Ctrl-C reaches it only through us.
       detached: true,
-    }) as ChildProcessWithoutNullStreams // Its first three streams are pipes.
+    }) as ChildProcessWithoutNullStreams // The first three streams are pipes.
   } finally {
     if (authorities !== undefined) closeSync(authorities)
   }

@@ -100,8 +100,8 @@ const zipOf = (file: ZipFile, entries: ReadonlyMap<string, Entry>): Zip => {
 }
 
 /**
- * Opens an archive from a path or its bytes. If two entries have the same name, the last one
- * counts. Fails with a ZipFailure, or with the file system's error.
+ * Opens an archive from a path or its bytes. If two entries have the same name, the last one is
+ * used. Fails with a ZipFailure, or with the file system's error.
  */
 export const openZip = async (source: string | Buffer, entries_max: number): Promise<Zip> => {
   let file: ZipFile | undefined

@@ -244,7 +244,7 @@ const makeRenewExisting = (
     // The store verified the copy before it responded.
     const copy: HeldCopy | undefined = await parts.guard.renewVerified(answer.id, put.at, put.at)
     if (copy?.kind === "whole") return replicate(answer, put, copy.put_at)
-    // It was deleted or found corrupt in the meantime.
+    // The copy was deleted or found corrupt in the meantime.
     if (copy === undefined) return replicate(await put.retry(), put)
     const held = await renewShards(answer, copy.put_at)
     if (held.length === 0) throw unreachable(too_few_shards)

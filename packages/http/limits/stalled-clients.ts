@@ -27,7 +27,7 @@ const transferDeadline = (
 interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Its deadline in Unix milliseconds, set once the response is complete. */
+  /** Deadline of the exchange in Unix milliseconds, set once the response is complete. */
   due_ms?: number
 }
 

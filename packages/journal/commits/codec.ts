@@ -132,7 +132,7 @@ const commitOf = (stream: string, bytes: Uint8Array, judge: Judge): Commit | str
   if (!commit_prefix.equals(bytes.subarray(0, commit_prefix.length)) || bytes.includes(line_feed)) {
     return "it is not in the JSON format of any release"
   }
-  // Its fields have the shapes of a commit's, by the checks above.
+  // The checks above ensure that the fields have the shapes of a commit's.
   const commit = parsed as Commit
   return judge(stream, commit) ?? commit
 }

@@ -22,7 +22,7 @@ const ended_key = "almanac-ended"
 /** Metadata key of a log while it is being restored: the id of the backup. */
 export const restoring_key = "almanac-restoring"
 
-/** The streams cannot be listed, or were not made by this program. */
+/** The streams cannot be listed, or were not created by this program. */
 export class GenerationsUnknown extends Schema.TaggedError<GenerationsUnknown>()(
   "GenerationsUnknown",
   { message: Schema.String },
