@@ -1,7 +1,7 @@
 /** Formats numbers, times and the composite for people. */
 import type { Composite, Direction, Tally } from "./capital-pressure/api.ts"
 
-/** Replaces hyphens before digits by minus signs, which are as wide as the plus sign. */
+/** Replaces hyphens before digits with minus signs, which are as wide as the plus sign. */
 export const typeset = (text: string): string => text.replaceAll(/-(?=[\d.])/g, "\u2212")
 
 /** "+0.42", "\u22121.27", "0.00". */

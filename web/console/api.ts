@@ -109,10 +109,7 @@ export interface ClusterMetrics {
 }
 
 export interface LogUsage {
-  /**
-   * Increases with each compaction: a generation starts with the latest snapshots of the previous
-   * one.
-   */
+  /** Increases: each generation starts with the latest snapshots of the previous one. */
   readonly generation: number
   readonly aggregates: number
   readonly bytes: number
