@@ -128,7 +128,7 @@ const completed = (path: string, method: string, operation: Operation, notes: Op
   return exemplified({ ...operation, parameters, responses, security: security(access) }, example)
 }
 
-/** The generated document with all that generation leaves out. */
+/** The generated document with everything that generation omits. */
 const finished = (
   notes: ReadonlyMap<string, OperationNotes>,
   generated: JsonObject,

@@ -183,7 +183,7 @@ export const writeInt64AsText = (value: unknown): void => {
   for (const part of Object.values(value)) writeInt64AsText(part)
 }
 
-/** Replaces references in a schema by what they refer to. */
+/** Replaces references in a schema with their targets. */
 const inlined = (schema: JsonObject, definitions: Schemas): JsonObject => {
   const inline = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(inline)
