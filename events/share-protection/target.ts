@@ -32,7 +32,7 @@ export const TargetPreflighted = message("TargetPreflighted", {
 export const TargetPolicyRegistered = message("TargetPolicyRegistered", {})
 export const TargetPolicyDeregistered = message("TargetPolicyDeregistered", {})
 export const TargetBackupRegistered = message("TargetBackupRegistered", {})
-/** `at` is when a tenant deleted an available one. */
+/** `at` is the time at which a tenant deleted an available backup; else absent. */
 export const TargetBackupsDeregistered = message("TargetBackupsDeregistered", {
   count: Count,
   at: Schema.optionalKey(Instant),
