@@ -11,7 +11,7 @@
  */
 import { setFlagsFromString } from "node:v8"
 
-/** Sets it for the lifetime of this process. */
+/** Sets the growth of the heap for the lifetime of this process. */
 export const growHeap = () => {
   setFlagsFromString("--external-memory-accounted-in-global-limit")
   setFlagsFromString("--heap-growing-percent=100")

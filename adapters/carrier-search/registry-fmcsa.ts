@@ -41,7 +41,7 @@ const redirects_max = 2
 /** Idle connections are closed before servers close them. */
 const idle_ms = 4000
 
-/** The layer. Its requests end with it. */
+/** The registry as a layer, whose release ends all requests. */
 export const registryFmcsa = (options: RegistryFmcsaOptions): Layer.Layer<Registry> =>
   Layer.effect(
     Registry,

@@ -14,7 +14,7 @@ import {
 import { Count, Reason } from "#schemas/share-protection/text.ts"
 
 export const TargetCreated = message("TargetCreated", { ...target_fields, job_id: JobId })
-/** Only what changed. */
+/** Contains only the changed fields. */
 export const TargetUpdated = message("TargetUpdated", target_changes)
 /** From here backups and restores may use it. */
 export const TargetEnrolled = message("TargetEnrolled", { job_id: JobId, ...enrollment_result })
