@@ -72,7 +72,7 @@ export const caughtUp = Effect.fnUntraced(function* <Tables>({
     yield* waitFor(head)
   })
   const reported = Effect.tapError(waitUntilCurrent, () =>
-    report("is waiting for a process that writes it."),
+    report("is waiting for another process to update it."),
   )
   yield* Effect.retry(reported, { schedule: Schedule.spaced(retry_ms), while: isBehind })
 })

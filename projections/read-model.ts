@@ -39,7 +39,7 @@ const background_events_max = 50
 const replaces_max = 50
 
 const overtaken = new DatabaseUnusable({
-  detail: "The log is written faster than the read model is built.",
+  detail: "The log is growing faster than the read model can be rebuilt. Retry under less load.",
 })
 
 const ns_per_ms = 1e6
@@ -252,7 +252,7 @@ const maintain = Effect.fnUntraced(function* <Tables>(maintenance: Maintenance<T
       return false
     }
     if (yield* continues(log, database, part)) return true
-    yield* Effect.logWarning(`${name} belongs to another log and is rebuilt.`)
+    yield* Effect.logWarning(`${name} belongs to another log and is being rebuilt.`)
     yield* rebuild
     return true
   })

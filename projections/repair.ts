@@ -17,7 +17,7 @@ export const repairWhenLost = <Tables>(
   const { warn, forget } = warnOnce(name)
   const repair = Effect.suspend(() => {
     if (database.place() !== "lost") return Effect.void
-    return Effect.andThen(warn("is missing and is rebuilt."), build)
+    return Effect.andThen(warn("is missing and is being rebuilt."), build)
   }).pipe(
     Effect.catch(({ detail }) => warn(`is missing and cannot be rebuilt yet: ${detail}`)),
     building.withPermit,

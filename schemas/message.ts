@@ -20,7 +20,7 @@ const typesIn = (ast: SchemaAST.AST): ReadonlyArray<string> => {
 /** The message types of a schema, in source order; throws if there are none. */
 export const typesOf = ({ ast }: { readonly ast: SchemaAST.AST }): ReadonlySet<string> => {
   const types = new Set(typesIn(SchemaAST.toEncoded(ast)))
-  if (types.size === 0) throw new Error("This schema is of no messages: nothing would be read.")
+  if (types.size === 0) throw new Error("The schema contains no message types.")
   return types
 }
 

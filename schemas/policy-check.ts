@@ -49,20 +49,22 @@ export const checkOf = (word: string): Check | InvalidCheck => {
   if (word === "@") return always
   if (word === "!" || word === "") return never
   const colon = word.indexOf(":")
-  if (colon < 0) return { check: never, problem: `${word} is no check` }
+  if (colon < 0) return { check: never, problem: `${word} is not a check (kind:match, @ or !)` }
   const kind = word.slice(0, colon)
   const match = word.slice(colon + 1)
   if (kind === "rule") return ruleCheck(match)
   const unevaluable = (problem: string): InvalidCheck => ({ check: () => undefined, problem })
-  if (kind === "http" || kind === "https") return unevaluable(`${word} asks a remote server`)
+  if (kind === "http" || kind === "https")
+    return unevaluable(`${word} queries a remote server, which is not supported`)
   const template = templateOf(match)
-  if (template === undefined) return unevaluable(`${word} has a % that is not of %(name)s`)
+  if (template === undefined)
+    return unevaluable(`${word} contains a % that is not part of %(name)s`)
   if (kind === "role") return roleCheck(template)
   const literal = literalOf(kind)
   if (literal !== undefined) return ({ target }) => template(target) === literal
   if (isPath(kind)) return pathCheck(kind.split("."), template)
   const check: Check = ({ target }) => (template(target) === undefined ? false : undefined)
-  return { check, problem: `${kind} is no name or value` }
+  return { check, problem: `${kind} is neither an attribute name nor a literal` }
 }
 
 /** Inserts the target's values into the text; undefined if the target lacks one. */

@@ -41,7 +41,7 @@ export const parseRule = (rule: Rule): ParsedRule => {
     return check.check
   }
   const check = typeof rule === "string" ? parseText(rule, read) : parseList(rule, read)
-  if (check === undefined) return { check: never, problem: "it cannot be read" }
+  if (check === undefined) return { check: never, problem: "its syntax is invalid" }
   const [problem] = problems
   return problem === undefined ? { check } : { check, problem }
 }

@@ -7,7 +7,7 @@ export const secret_bytes_max = 20_000
 
 const isShort = (payload: string) =>
   new TextEncoder().encode(payload).length <= secret_bytes_max ||
-  `a payload of at most ${secret_bytes_max} bytes`
+  `Expected a payload of at most ${secret_bytes_max} bytes`
 
 export const SecretName = Schema.String.check(
   Schema.isMaxLength(255),

@@ -71,7 +71,7 @@ export const flag: Kind<boolean, boolean> = {
 export const text = (pattern = /^[^\r\n\0]*$/, range = ""): Kind<string, string> => ({
   form: "text",
   schema: Schema.String.check(Schema.isMaxLength(text_length_max), Schema.isPattern(pattern)),
-  type: "text",
+  type: "string",
   range,
   columns: none,
 })
@@ -87,7 +87,7 @@ export const choice = <const Values extends ReadonlyArray<string>>(
 ): Kind<Values[number], Values[number]> => ({
   form: "text",
   schema: Schema.Literals(values),
-  type: "text",
+  type: "string",
   range: `one of ${values.join(", ")}`,
   columns: none,
 })
@@ -118,7 +118,7 @@ export const list = <A extends string>(
 ): Kind<ReadonlyArray<A>, ReadonlyArray<A>> => ({
   form: "list",
   schema: Schema.Array(item.schema).check(Schema.isMaxLength(entries_max)),
-  type: `list of ${item.form === "url" ? "URLs" : "texts"}`,
+  type: `list of ${item.form === "url" ? "URLs" : "strings"}`,
   range: item.range.replace(/^one of/, "each one of"),
   columns: none,
 })
@@ -141,7 +141,7 @@ export const tables = <Columns extends Group>(
 export const secret: Kind<Redacted.Redacted<string>, string> = {
   form: "secret",
   schema: Schema.RedactedFromValue(Schema.String.check(Schema.isMaxLength(text_length_max))),
-  type: "secret text",
+  type: "secret string",
   range: "",
   columns: none,
 }
@@ -217,7 +217,8 @@ export const isTable = (raw: unknown): raw is Readonly<Record<string, unknown>> 
   typeof raw === "object" && raw !== null && !Array.isArray(raw) && !(raw instanceof Date)
 
 const mustBe = ({ form, type, range }: Setting, raw: unknown) => {
-  const expected = range === "" ? type : `${type} (${range})`
+  const noun = form === "flag" ? type : `${form === "integer" ? "an" : "a"} ${type}`
+  const expected = range === "" ? noun : `${noun} (${range})`
   // A URL may contain a password, and a table may contain a token.
   const hidden = form === "secret" || form === "url" || form === "tables"
   return `must be ${expected}${hidden ? "" : `, not ${excerptOf(raw)}`}`

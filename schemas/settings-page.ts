@@ -19,12 +19,12 @@ those before it:
 3. environment variables: \`ALMANAC_<SECTION>__<NAME>\`, for example \`ALMANAC_API__BIND_PORT=0\`;
 4. flags: \`--set section.name=value\`, which can be repeated.
 
-In a variable or flag, write a list of texts with commas or as a JSON array, a list of tables as a
-JSON array of objects, and a boolean as \`true\` or \`false\`. Relative paths are resolved against
-the folder in which Almanac is started. An empty text means "not set".
+In a variable or flag, write a list of strings separated by commas or as a JSON array, a list of
+tables as a JSON array of objects, and a boolean as \`true\` or \`false\`. Relative paths are
+resolved against the folder in which Almanac is started. An empty string means "not set".
 
-An unknown name, a value of the wrong type or a value out of range prevents the start. One line
-names the setting and its source.
+If a name is unknown or a value has the wrong type or is out of range, Almanac does not start: it
+prints one line that names the setting and its source.
 
 Set a secret in the TOML file, in its variable, or in a file named by \`<name>_file\`. \`--set\`
 rejects secrets, because other users of the machine can read a process's arguments. Secrets are
@@ -50,7 +50,7 @@ const section = ({ path, settings }: Section) => {
   const nested = settings.filter(([, setting]) => setting.form === "tables")
   const name = (own: string) => (path === "" ? own : `${path}.${own}`)
   return [
-    path === "" ? "## Outside sections\n" : `## [${path}]\n`,
+    path === "" ? "## Top-level settings\n" : `## [${path}]\n`,
     table(settings, ([own]) => variableOf(name(own))),
     ...nested.map(([own, { columns }]) => `### [[${name(own)}]]\n\n${table(settingsOf(columns))}`),
   ].join("\n")
@@ -75,9 +75,9 @@ const table = (
 const reloadables = () =>
   [
     "## Reload settings with SIGHUP\n",
-    "SIGHUP reads all sources again. The settings below apply at once. If any other setting " +
-      "changed,",
-    "a log line says that it needs a restart. If a source has an error, no setting changes.\n",
+    "SIGHUP reads all sources again. Changes to the settings below apply immediately. If any",
+    "other setting changed, a log line reports that it needs a restart. If a source has an error,",
+    "no setting changes.\n",
     ...settingsOf(settings).flatMap(([path, { reloadable }]) =>
       reloadable ? [`- \`${path}\``] : [],
     ),

@@ -119,7 +119,7 @@ const certificates = ({ tls }: Settings): SettingProblem | undefined => {
   const subjects = tls.client_certificates.map(({ subject }) => subject)
   const twice = subjects.findIndex((subject, n) => subjects.indexOf(subject) !== n)
   if (twice < 0) return undefined
-  return { path: `tls.client_certificates[${twice}].subject`, problem: "is given twice" }
+  return { path: `tls.client_certificates[${twice}].subject`, problem: "is listed twice" }
 }
 
 const jwt = ({ auth: { jwt } }: Settings): SettingProblem | undefined => {

@@ -221,12 +221,12 @@ const nats = {
   }),
   subscribers: setting(list(text(subscriber_pattern, "names made of letters and digits")), [], {
     meaning:
-      "Subscribers with a user of their own on the embedded server, so that no other one reads " +
-      "or deletes their consumers; `dev-credentials.json` contains their passwords.",
+      "Subscribers that each get a user on the embedded server, so that no other subscriber can " +
+      "read or delete their consumers; `dev-credentials.json` contains their passwords.",
     source: "decision 0174",
   }),
   binary: setting(text(), "", {
-    meaning: "Path of `nats-server`; empty: searched in PATH, then in the cache.",
+    meaning: "Path of `nats-server`; empty: looked up in PATH, then in the cache.",
     source: "decisions, binaries",
   }),
 }
@@ -302,7 +302,7 @@ export const settings = {
     source: "decisions, one server or five",
   }),
   roles: setting(list(choice(...roles)), roles, {
-    meaning: "Roles of this process; fewer than all of them need `nats.url`.",
+    meaning: "Roles of this process; unless it has all of them, it needs `nats.url`.",
     source: "decision 0140",
   }),
   data,

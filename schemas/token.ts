@@ -29,7 +29,7 @@ export const TokenName = Schema.String.check(Schema.isPattern(principal_name_pat
 export const TokenRequest = Schema.Struct({
   name: Schema.optionalKey(TokenName).annotateKey({
     description:
-      "Name of the token in the log, by which it is revoked. Several tokens may share a " + "name.",
+      "Name of the token in the log, by which it is revoked. Several tokens may share a name.",
   }),
   scopes: Schema.Array(Schema.Literals(scopes))
     .check(Schema.isMaxLength(scopes.length))

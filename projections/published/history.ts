@@ -256,7 +256,11 @@ const olderThanStream = Effect.fnUntraced(function* (publishing: Counted, sequen
   const is_next = next !== undefined && (begins === undefined || next.sequence <= first)
   const to = is_next ? next : begins
   if (from === undefined || to === undefined) {
-    return yield* new PublishFailed({ detail: `Event ${sequence + 1} cannot be found.` })
+    return yield* new PublishFailed({
+      detail:
+        `Event ${sequence + 1} is neither in the stream of published events nor can it be found ` +
+        "in the log.",
+    })
   }
   if (!(yield* isCounted(known, from, to))) {
     const event = yield* lossBetween(known, from, to)

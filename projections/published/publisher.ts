@@ -59,7 +59,7 @@ export type RecordAnchor<R = never> = (
 
 const position_gauge = gauge(
   "almanac_publisher_position",
-  "Position up to which the publisher of this process has published the log.",
+  "Log position up to which this process has published events.",
 )
 const published_counter = counter(
   "almanac_published_events_total",
@@ -111,7 +111,7 @@ const start: NumberedPlace = { sequence: 0, position: 0, index: 0 }
 /** Recreates the stream from the log. */
 const recreateStream = Effect.fnUntraced(function* (from: ResumePoint, why: string) {
   yield* Effect.logWarning(
-    `The stream of published events is recreated from event ${from.sequence + 1} on: ${why}`,
+    `Recreating the stream of published events from event ${from.sequence + 1}: ${why}`,
   )
   yield* (yield* PublishedEvents).recreate(from.sequence)
   yield* Metric.update(recreated_counter, 1)
@@ -146,9 +146,8 @@ const verifiedLast = Effect.fnUntraced(function* (
   const same = candidates.find((one) => placeOf(one.event).index === place.index)
   if (same !== undefined && same.event.time !== event.time) {
     return yield* blocked(
-      `Event ${sequence} was published from another log than this one: at position ` +
-        `${place.position} this log has another commit, and no restore is recorded. Run ` +
-        "`almanac doctor`.",
+      `Event ${sequence} was published from a different log: at position ${place.position} this ` +
+        "log has another commit, and no restore is recorded. Run `almanac doctor`.",
     )
   }
   return { sequence, ...place } satisfies NumberedPlace
@@ -171,9 +170,9 @@ const findResumePoint = Effect.fnUntraced(function* (
   if (bounds.last === 0) return yield* rebuild(`it is empty, after ${anchored} events.`, anchored)
   const last = yield* published.last
   // All events were older than the retention: nothing in the stream identifies this number.
-  if (last === undefined) return yield* rebuild("it contains no event.", anchored)
+  if (last === undefined) return yield* rebuild("it contains no events.", anchored)
   const reached = yield* verifiedLast(known, last)
-  if (reached === undefined) return yield* rebuild("its last event is not of this log.", anchored)
+  if (reached === undefined) return yield* rebuild("its last event is not from this log.", anchored)
   const anchor = anchors.findLast(({ sequence }) => sequence === reached.sequence)
   const begin = anchor !== undefined && isAfter(anchor, reached) ? placeAt(anchor) : reached
   // Commits written before this release are published as the previous release would have.
@@ -300,8 +299,9 @@ const verifyStream = Effect.fnUntraced(function* (
   if (stored_count >= accepted_count) return
   return yield* blocked(
     stored_count < 0
-      ? "The stream no longer exists."
-      : `It has ${stored_count} of ${accepted_count} accepted events.`,
+      ? "The stream of published events no longer exists."
+      : `The stream of published events has only ${stored_count} of ${accepted_count} ` +
+          "accepted events.",
   )
 })
 

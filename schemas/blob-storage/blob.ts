@@ -92,7 +92,7 @@ export const BlobIdMessage = Schema.Union([IdMessage, IdText])
     }),
   )
   .annotate({
-    description: "The blob's ID. Responses have the object; requests may also have a string.",
+    description: "The blob's ID. Responses contain an object; requests may also use a string.",
     respondedAs: {
       type: "object",
       properties: {
@@ -120,7 +120,7 @@ export const Int64 = Schema.Union([
     Schema.BigInt.check(
       Schema.isBetweenBigInt(
         { minimum: -(2n ** 63n), maximum: 2n ** 64n - 1n },
-        { expected: "an integer of 64 bits" },
+        { expected: "a 64-bit integer" },
       ),
     ),
     {
@@ -186,8 +186,8 @@ export const ReplicationPolicy = Schema.Literals([
   "REPLICATION_POLICY_EC82",
 ]).annotate({
   description:
-    "How many copies of the blob are stored. `NONE`: one. `REPLICA2`, `REPLICA3`: as many full " +
-    "copies on different nodes. `EC42`, `EC82`: shards of an erasure code, 4 data and 2 parity " +
+    "How the blob is replicated. `NONE`: one copy. `REPLICA2`, `REPLICA3`: 2 or 3 full copies " +
+    "on different nodes. `EC42`, `EC82`: shards of an erasure code, 4 data and 2 parity " +
     "(needs 6 nodes) or 8 and 2 (needs 10). `UNSPECIFIED`, the default, is stored as `REPLICA3`. " +
     "The policy of a stored blob cannot be changed.",
 })
@@ -201,12 +201,14 @@ const utf8 = new TextEncoder()
 
 const withinLabelLimits = (labels: Readonly<Record<string, string>>) => {
   const pairs = Object.entries(labels)
-  if (pairs.length > labels_max) return `a blob has at most ${labels_max} labels`
+  if (pairs.length > labels_max) return `Expected at most ${labels_max} labels`
   const bytes = pairs.reduce(
     (sum, [key, value]) => sum + utf8.encode(key).length + utf8.encode(value).length,
     0,
   )
-  return bytes <= labels_bytes_max || `labels hold at most ${labels_bytes_max} bytes in all`
+  return (
+    bytes <= labels_bytes_max || `Expected labels of at most ${labels_bytes_max} bytes in total`
+  )
 }
 
 export const BlobLabels = Schema.Record(Schema.String, Schema.String)
@@ -219,7 +221,7 @@ export const BlobLabels = Schema.Record(Schema.String, Schema.String)
     },
     description:
       `Names and values of your choice: at most ${labels_max} pairs, and ` +
-      `${labels_bytes_max} bytes of UTF-8 in all. They are set when the blob is stored.`,
+      `${labels_bytes_max} bytes of UTF-8 in total. They are set when the blob is stored.`,
   })
 export type BlobLabels = typeof BlobLabels.Type
 

@@ -41,22 +41,22 @@ export const LeaveRequest = Schema.Struct({
   graceful: Schema.optionalKey(Schema.Boolean).annotateKey({
     description:
       "True: the node moves its blobs to other nodes and then leaves. False, the default: it is " +
-      "removed at once.",
+      "removed immediately.",
   }),
 }).annotate({ identifier: "LeaveRequest" })
 
 export const HeartbeatRequest = Schema.Struct({
   node_id: NodeId,
-  used_bytes: Uint64.annotateKey({ description: "Bytes that the node has in use." }),
+  used_bytes: Uint64.annotateKey({ description: "Bytes in use on the node." }),
   blob_count: Uint64.annotateKey({ description: "Number of blobs that the node stores." }),
-  ring_version: SignedInt64.annotateKey({ description: "The ring version that the node has." }),
+  ring_version: SignedInt64.annotateKey({ description: "The node's ring version." }),
 }).annotate({ identifier: "HeartbeatRequest" })
 
 export const SyncRingRequest = Schema.Struct({
   ring_version: SignedInt64.annotateKey({
     description:
-      "The ring version that the caller has. If it is newer, this node reads the ring from the " +
-      "log or from its peers; it never adopts the number itself.",
+      "The caller's ring version. If it is newer, this node reads the ring from the log or from " +
+      "its peers; it never adopts the number itself.",
   }),
 }).annotate({ identifier: "SyncRingRequest" })
 
@@ -98,7 +98,7 @@ export const SyncRingResponse = Schema.Struct({
 export const CompactResponse = Schema.Struct({
   node_id: NodeId,
   is_done: Schema.Boolean.annotate({
-    description: "Whether the compaction has ended. Repeat the request until it is true.",
+    description: "Whether the compaction is complete. Repeat the request until it is true.",
   }),
   given_back_bytes: Uint64.annotateKey({
     description: "Bytes freed on the disk since the compaction started.",
@@ -107,7 +107,7 @@ export const CompactResponse = Schema.Struct({
     description: "Bytes of deleted blobs in files that are still to be rewritten.",
   }),
   disk_bytes: Uint64.annotateKey({ description: "Total length of the volume's files." }),
-  used_bytes: Uint64.annotateKey({ description: "The part of them that stored blobs need." }),
+  used_bytes: Uint64.annotateKey({ description: "Bytes of these files that stored blobs occupy." }),
   problem: Schema.optionalKey(Schema.String).annotateKey({
     description: "Why some space was not freed, and what to do. Absent if there is no problem.",
   }),
@@ -117,7 +117,7 @@ export type CompactResponse = typeof CompactResponse.Type
 /** Counters of repairs and moves, of a node or of the cluster. */
 const progress = {
   pending_migrations: Uint64.annotateKey({
-    description: "Copies that belong on another node and are still to be moved.",
+    description: "Copies that still have to be moved to another node.",
   }),
   bytes_moved: Uint64.annotateKey({
     description: "Bytes that other nodes accepted from the node since its process started.",
@@ -152,7 +152,7 @@ export const ClusterMetrics = Schema.Struct({
           "1970-01-01 UTC. Absent if it has received none.",
       }),
     }),
-  ).annotate({ description: "Each node with its own counters; those above are their sums." }),
+  ).annotate({ description: "The counters of each node. The counters above are their sums." }),
 }).annotate({ identifier: "ClusterMetrics" })
 
 /** Admits a node, or updates the address and capacity of a member. */

@@ -24,7 +24,7 @@ const port_max = 65_535
 
 const hasPort = (address: string) => {
   const port = Number(address.slice(address.lastIndexOf(":") + 1))
-  return (port >= 1 && port <= port_max) || `the port must be 1 to ${port_max}`
+  return (port >= 1 && port <= port_max) || `Expected a port from 1 to ${port_max}`
 }
 
 /** `host:port`, where host is a name, an IPv4 address, or an IPv6 address in brackets. */
@@ -41,12 +41,14 @@ export const NodeAddress = Schema.String.check(
 /** A uint64 in the log as decimal digits, because a JSON number could not represent it exactly. */
 export const Uint64Digits = Schema.String.check(
   Schema.isPattern(/^(?:0|[1-9]\d{0,19})$/u),
-  Schema.makeFilter<string>((digits) => BigInt(digits) <= uint64_max || "above 2^64 - 1"),
+  Schema.makeFilter<string>(
+    (digits) => BigInt(digits) <= uint64_max || "Expected at most 2^64 - 1",
+  ),
 )
 
 export const NodeState = Schema.Literals(["joining", "active", "leaving", "offline"]).annotate({
   description:
-    "`joining`: not in the ring yet. `active`: receives new blobs. `leaving`: moves its blobs to " +
+    "`joining`: not on the ring yet. `active`: receives new blobs. `leaving`: moves its blobs to " +
     "other nodes. `offline`: has sent no heartbeat for `cluster.heartbeat_deadline_seconds`.",
 })
 export type NodeState = typeof NodeState.Type

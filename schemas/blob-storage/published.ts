@@ -108,7 +108,7 @@ export const published = {
   },
   node_removed: {
     ...cluster,
-    when: "A node was removed from the cluster; its blobs were not moved before.",
+    when: "A node was removed from the cluster; its blobs were not moved first.",
     data: Schema.Struct({
       node_id,
       reason: Schema.Literals(["left_at_once", "offline_too_long"]).annotateKey(

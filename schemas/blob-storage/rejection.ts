@@ -94,8 +94,8 @@ export class NotFound extends Schema.Error<NotFound>("NotFound")(
   {
     httpApiStatus: 404,
     description:
-      "No node has the blob (message `blob not found on any node`). After a put on another " +
-      "node, retry for a moment.",
+      "No node has the blob (message `blob not found on any node`). If it was just put on " +
+      "another node, retry briefly.",
   },
 ) {}
 
@@ -150,7 +150,7 @@ export class UnsupportedMediaType extends Schema.Error<UnsupportedMediaType>(
 )(row("INVALID_ARGUMENT", "unsupported media type"), {
   httpApiStatus: 415,
   description:
-    "The request body has a content type or an encoding that this operation does not " + "accept.",
+    "The request body has a content type or an encoding that this operation does not accept.",
 }) {}
 
 /** The requested range is outside the blob. */
@@ -169,7 +169,7 @@ export class ResourceExhausted extends Schema.Error<ResourceExhausted>("Resource
     httpApiStatus: 429,
     description:
       "The caller has exceeded the rate limit, or the cluster or its disk has no capacity " +
-      "left. `Retry-After` says how many seconds to wait.",
+      "left. Wait for the number of seconds in `Retry-After`.",
   },
 ) {}
 

@@ -42,15 +42,7 @@ export const blob = {
     meaning:
       "Free bytes on the disk reserved for the log, read models and tokens; a put that would " +
       "leave less gets status 429. 0: 1 GiB or 5% of the disk, the larger of the two, but at " +
-      "most " +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "half of the space that was free at the first start.",
+      "most half of the space that was free at the first start.",
     source: "decisions of document 1, limits not shown",
   }),
   scrub_bytes_per_second: setting(integer(0, bytes_max, "bytes per second"), 16 * mebibyte, {
@@ -113,11 +105,12 @@ export const cluster = {
   }),
   heartbeat_deadline_seconds: setting(integer(1, heartbeat_s_max, "seconds"), 15, {
     meaning:
-      "Seconds without a heartbeat until a node is offline; longer than the heartbeat interval.",
+      "Seconds without a heartbeat after which a node is offline; must exceed the heartbeat " +
+      "interval.",
     source: "decisions of document 1, heartbeats",
   }),
   remove_after_seconds: setting(integer(1, absence_s_max, "seconds"), 3600, {
-    meaning: "Seconds offline until a node is removed; longer than the heartbeat deadline.",
+    meaning: "Seconds offline after which a node is removed; must exceed the heartbeat deadline.",
     source: "decisions of document 1, heartbeats",
   }),
   vnodes_per_node: setting(integer(1, 1024, "points"), 128, {

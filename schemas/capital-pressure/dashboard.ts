@@ -88,7 +88,7 @@ export const Reading = Schema.Struct({
   include_in_composite: about.include_in_composite,
   description: about.description,
   stale: Schema.Boolean.annotateKey({
-    description: "Whether the value is older than its cadence allows. It then counts nowhere.",
+    description: "Whether the value is older than its cadence allows. Stale values are ignored.",
   }),
   demo: about.demo,
 }).annotate({
@@ -206,7 +206,7 @@ export const MetricDetail = Schema.Struct({
   description: about.description,
   direction_kind: DirectionKind.annotateKey({
     description:
-      "Whether a higher value is bullish or bearish. It gives the directional z its sign.",
+      "Whether a higher value is bullish or bearish: the sign of the directional z-score.",
   }),
   indicator_kind: IndicatorKind.annotateKey({
     description: "`level`: the value itself. `yoy`: its growth over a year.",
@@ -216,7 +216,7 @@ export const MetricDetail = Schema.Struct({
     description: "Days between the values that a `yoy` indicator compares. 0 for a level.",
   }),
   publication_lag: Schema.Int.annotateKey({
-    description: "Days from an observation's date to its publication, from which it counts.",
+    description: "Days from an observation's date to its publication, when it starts to count.",
   }),
   zscore_years: Schema.Int.annotateKey({
     description: "Window of the z-score in years: 3, or 1 for `hy_spread`.",
@@ -312,7 +312,7 @@ const JobRow = Schema.Struct({
 
 export const SchedulerStatus = Schema.Struct({
   jobs: Schema.Array(JobRow).annotateKey({
-    description: "All scheduled jobs. They are listed while the scheduler is off, too.",
+    description: "All scheduled jobs. They are also listed while the scheduler is off.",
   }),
 }).annotate({ identifier: "SchedulerStatus", description: "The jobs of the ingest scheduler." })
 export type SchedulerStatus = typeof SchedulerStatus.Type
@@ -322,7 +322,7 @@ const return_days = "over the last 30 days, as a fraction: 0.05 is 5%."
 const WatchlistRow = Schema.Struct({
   ticker: Schema.String.annotateKey({ description: "Ticker symbol." }),
   name: Schema.String.annotateKey({ description: "Name of the company." }),
-  sub: Schema.String.annotateKey({ description: "Its part of the healthcare sector." }),
+  sub: Schema.String.annotateKey({ description: "Its subsector of healthcare." }),
   price: Schema.NullOr(Schema.Finite).annotateKey({
     description: "Last close in USD. Null without a price.",
   }),
@@ -334,7 +334,8 @@ const WatchlistRow = Schema.Struct({
   }),
   status: Schema.String.annotateKey({
     description:
-      "`below target`, `near target` or `above target`; `no price` or `no target` without one.",
+      "`below target`, `near target` or `above target`; `no price` or `no target` if one is " +
+      "missing.",
   }),
   return_30d: Schema.NullOr(Schema.Finite).annotateKey({
     description: `Return ${return_days} Null without enough prices.`,

@@ -39,7 +39,7 @@ export const published = {
     data: Schema.Struct({
       feed_id,
       at,
-      detail: Schema.String.annotateKey(described("Reason of the failure, as text.")),
+      detail: Schema.String.annotateKey(described("Reason for the failure, as text.")),
     }),
   },
   composite_computed: {

@@ -170,7 +170,7 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ direction_kind: "higher_bullish", indicator_kind: "level" },
     description:
       "Net long position of asset managers in S&P 500 futures, as a share of open interest. " +
-      "Published on Fridays for Tuesday.",
+      "Published on Fridays, as of Tuesday.",
     reasons: [
       "Institutions are adding futures exposure",
       "Positioning near its mean",
@@ -203,9 +203,9 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ direction_kind: "higher_bullish", indicator_kind: "level" },
     description: "Ratio of the volume of rising stocks to that of falling stocks on the NYSE.",
     reasons: [
-      "Rising shares take the volume",
+      "Volume is concentrated in rising stocks",
       "Volume is spread evenly",
-      "Falling shares take the volume",
+      "Volume is concentrated in falling stocks",
     ],
     stub: "The exchange sells it only under a licence.",
   }),
@@ -232,7 +232,7 @@ export const metrics: ReadonlyArray<Metric> = [
     reasons: [
       "Cash cushion is comfortable",
       "Cushion ordinary",
-      "Investors are fully lent: little cash behind the debt",
+      "Investors are heavily leveraged: little cash behind the debt",
     ],
   }),
   metric({
@@ -264,7 +264,7 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ direction_kind: "higher_bearish", indicator_kind: "yoy" },
     description: "Year-over-year growth of Treasury debt held by the public.",
     reasons: [
-      "Treasury asks the market for less",
+      "Treasury borrows less from the market",
       "Supply ordinary",
       "Treasury supply crowds other borrowers",
     ],
@@ -312,7 +312,7 @@ export const metrics: ReadonlyArray<Metric> = [
       "Share of equities in household financial assets. It measures exposure, so it is a gauge " +
       "and does not vote.",
     reasons: [
-      "Households hold room to buy",
+      "Households have room to buy",
       "Share ordinary",
       "Households are already loaded with stock",
     ],

@@ -49,7 +49,7 @@ export class Forbidden extends Schema.Error<Forbidden>("CapitalForbidden")(body,
 export class TooManyRequests extends Schema.Error<TooManyRequests>("CapitalTooManyRequests")(body, {
   httpApiStatus: 429,
   description:
-    "The caller has exceeded the rate limit. Wait as many seconds as `Retry-After` says.",
+    "The caller has exceeded the rate limit. Wait for the number of seconds in `Retry-After`.",
 }) {}
 
 /** The service could not start, or the server is shutting down. */

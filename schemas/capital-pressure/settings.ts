@@ -36,7 +36,7 @@ export const capital = {
     source: from_registry,
   }),
   prices_dir: setting(text(), "", {
-    meaning: "Folder with the files TICKER.csv for `prices_source` csv.",
+    meaning: "Folder with one file TICKER.csv for each ticker, for `prices_source` csv.",
     source: from_registry,
   }),
   stooq_key: setting(secret, "", {

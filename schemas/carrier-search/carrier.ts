@@ -20,7 +20,7 @@ export const Carrier = Schema.Struct({
   operatingType: Schema.tag("CARRIER").annotateKey({
     description: "Always `CARRIER`: the company has no active broker authority.",
   }),
-}).annotate({ identifier: "Carrier", description: "A company that is only a carrier." })
+}).annotate({ identifier: "Carrier", description: "A company with active carrier authority only." })
 export type Carrier = typeof Carrier.Type
 
 export const Carriers = Schema.Struct({

@@ -28,7 +28,7 @@ export const published = {
       found: Schema.Int.annotateKey(described("Number of carriers found.")),
       answered: Schema.Int.annotateKey(described("Number of MC numbers that were looked up.")),
       reason: Schema.NullOr(Schema.String).annotateKey(
-        described("Reason of the failure, as text; null if the search did not fail."),
+        described("Reason for the failure, as text; null if the search did not fail."),
       ),
       duration_ms: Schema.Int.annotateKey(described("Duration in milliseconds.")),
     }),

@@ -20,7 +20,7 @@ export class NotAcceptable extends Schema.Error<NotAcceptable>("CarrierNotAccept
 export class TooManyRequests extends Schema.Error<TooManyRequests>("CarrierTooManyRequests")(body, {
   httpApiStatus: 429,
   description:
-    "The caller has exceeded the rate limit. Wait as many seconds as `Retry-After` says.",
+    "The caller has exceeded the rate limit. Wait for the number of seconds in `Retry-After`.",
 }) {}
 
 export class Internal extends Schema.Error<Internal>("CarrierInternal")(body, {
@@ -32,8 +32,8 @@ export class Internal extends Schema.Error<Internal>("CarrierInternal")(body, {
 export class RegistryFailed extends Schema.Error<RegistryFailed>("CarrierRegistryFailed")(body, {
   httpApiStatus: 502,
   description:
-    "No registry is configured, or a lookup failed after retries. Nothing partial is returned. " +
-    "The text says how many numbers failed, or what to set up.",
+    "No registry is configured, or a lookup failed after retries. No partial result is " +
+    "returned. `error` has the number of failed lookups, or what to set up.",
 }) {}
 
 /** The service could not start, or the server is shutting down. */

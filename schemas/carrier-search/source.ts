@@ -10,13 +10,12 @@ const nullable = <S extends Schema.Top>(schema: S, description: string) =>
 export const Source = Schema.Struct({
   registry: Schema.Literals(registries).annotateKey({
     description:
-      "Which registry this is: `fmcsa` is the QCMobile API, `mirror` the imported files. " +
-      "`none` if no registry is configured.",
+      "`fmcsa`: the QCMobile API. `mirror`: the imported files. `none`: no registry is configured.",
   }),
   is_healthy: Schema.Boolean.annotateKey({
     description: "Whether the registry can serve a search now.",
   }),
-  detail: nullable(Schema.String, "Why not, and what to do. Null if it is healthy."),
+  detail: nullable(Schema.String, "Why it cannot, and what to do. Null if it is healthy."),
   carriers: nullable(
     Schema.Int,
     "Number of carriers in the mirror that a search can return. Null for other registries.",

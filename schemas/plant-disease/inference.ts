@@ -43,7 +43,7 @@ export const ServerReady = Schema.Struct({
 }).annotate({ identifier: "ServerReady", description: "The readiness of the server." })
 
 export const ServerLive = Schema.Struct({
-  live: described(Schema.Boolean, "Whether the server runs."),
+  live: described(Schema.Boolean, "Whether the server is running."),
 }).annotate({ identifier: "ServerLive", description: "The liveness of the server." })
 
 /** A text that the handler validates, with its own error text. */
@@ -60,7 +60,10 @@ const Input = Schema.Struct({
     oneOf("FP32", "BYTES"),
     "FP32: preprocessed tensors. BYTES: JPEG or PNG files.",
   ),
-  parameters: optional(Parameters, "Parameters of the input, as those of the request."),
+  parameters: optional(
+    Parameters,
+    "Parameters of the input, with the same rules as those of the request.",
+  ),
   data: described(
     Schema.Array(Schema.Unknown),
     "FP32: the numbers in row-major order, flat or nested. BYTES: each file in base64.",
@@ -69,14 +72,17 @@ const Input = Schema.Struct({
 
 const Output = Schema.Struct({
   name: described(oneOf("probabilities", "class"), "Name of the output."),
-  parameters: optional(Parameters, "Parameters of the output, as those of the request."),
+  parameters: optional(
+    Parameters,
+    "Parameters of the output, with the same rules as those of the request.",
+  ),
 })
 
 export const InferenceRequest = Schema.Struct({
   id: optional(Schema.String, "An id of your choice, which the response repeats."),
   parameters: optional(
     Parameters,
-    "Parameters of the protocol. Binary data is rejected, others are ignored.",
+    "Parameters of the protocol. Those for binary data are rejected, others are ignored.",
   ),
   inputs: described(Schema.Array(Input), "The input. There must be exactly one."),
   outputs: optional(Schema.Array(Output), "The outputs to return. Both by default."),

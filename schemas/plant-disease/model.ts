@@ -21,7 +21,7 @@ export const ModelInfo = Schema.Struct({
     description: "Names of the classes, in the order of the network's output.",
   }),
   is_demo: Schema.Boolean.annotateKey({
-    description: "Whether this is the demo model, which knows drawn leaves only.",
+    description: "Whether this is the demo model, which recognizes only drawn leaves.",
   }),
   loaded_at: Instant.annotateKey({ description: "Time at which the model was loaded." }),
 }).annotate({ identifier: "ModelInfo", description: "The model in use." })

@@ -33,8 +33,8 @@ export class ImageTooLarge extends Schema.Error<ImageTooLarge>("PlantImageTooLar
 export class NoImage extends Schema.Error<NoImage>("PlantNoImage")(body, {
   httpApiStatus: 415,
   description:
-    "The file is not a JPEG or PNG by its first bytes, its type or its name, or the body is " +
-    "not a form.",
+    "The file's first bytes, type or name are not those of a JPEG or PNG, or the body is not a " +
+    "form.",
 }) {}
 
 /** The image is damaged or truncated. */
@@ -46,7 +46,7 @@ export class DamagedImage extends Schema.Error<DamagedImage>("PlantDamagedImage"
 export class TooManyRequests extends Schema.Error<TooManyRequests>("PlantTooManyRequests")(body, {
   httpApiStatus: 429,
   description:
-    "The caller has exceeded the rate limit. Wait as many seconds as `Retry-After` says.",
+    "The caller has exceeded the rate limit. Wait for the number of seconds in `Retry-After`.",
 }) {}
 
 /** The network or the server failed. */
@@ -60,8 +60,8 @@ export class Internal extends Schema.Error<Internal>("PlantInternal")(body, {
 export class Unavailable extends Schema.Error<Unavailable>("PlantUnavailable")(body, {
   httpApiStatus: 503,
   description:
-    "The queue of images is full, or the service could not start. Wait as many seconds as " +
-    "`Retry-After` says.",
+    "The queue of images is full, or the service could not start. Wait for the number of seconds " +
+    "in `Retry-After`.",
 }) {}
 
 /** The request exceeded its deadline. */

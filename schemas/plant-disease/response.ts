@@ -41,7 +41,7 @@ export const BatchItem = Schema.Union([
   }),
   Schema.Struct({
     name,
-    error: Schema.String.annotateKey({ description: "Why this image could not be predicted." }),
+    error: Schema.String.annotateKey({ description: "Why this image could not be classified." }),
   }),
 ])
 export type BatchItem = typeof BatchItem.Type

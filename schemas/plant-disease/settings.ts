@@ -16,30 +16,26 @@ export const plant = {
   }),
   classes: setting(text(), "", {
     meaning:
-      "The model's `class_indices.json`, in either direction; empty: the file next to the model.",
+      "The model's `class_indices.json`, from name to index or from index to name; empty: the " +
+      "file next to the model.",
     source: from_model,
   }),
   resize: setting(choice("bicubic", "bilinear", "nearest", "fast"), "bicubic", {
     meaning:
       "Algorithm that resizes an image to 224 by 224. The first three match Pillow byte for " +
-      "byte; " +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "fast: within a few levels of bicubic, and faster on large photos.",
+      "byte; fast: within a few levels of bicubic, and faster on large photos.",
     source: from_model,
   }),
   scale: setting(choice("auto", "0..1", "-1..1", "0..255"), "auto", {
     meaning:
       "Range to which colour bytes are scaled, as in training; auto: `0..1`, or `0..255` for " +
-      "a Keras or tfjs network that divides by 255 itself. Set it for an `.onnx` in 0..255.",
+      "a Keras or tfjs network that divides by 255 itself. Set it for an `.onnx` that expects " +
+      "0..255.",
     source: "document 3 §1 C; plant facts 1",
   }),
   auto_orient: setting(flag, false, {
-    meaning: "Whether photos are rotated by their EXIF orientation; Pillow does not rotate them.",
+    meaning:
+      "Whether photos are rotated according to their EXIF orientation, which Pillow ignores.",
     source: from_facts,
   }),
   workers: setting(integer(0, 64, "threads"), 0, {

@@ -48,7 +48,7 @@ export const Unread = Schema.Array(Schema.String).check(
   Schema.makeFilter<ReadonlyArray<string>>(
     (paths) =>
       new TextEncoder().encode(JSON.stringify(paths)).length <= unread_bytes_max ||
-      `at most ${unread_bytes_max} bytes`,
+      `Expected at most ${unread_bytes_max} bytes of JSON`,
   ),
 )
 
@@ -117,10 +117,10 @@ export const backup_row = {
     description: `Number of backed-up files. ${until_available}`,
   }),
   protected_until: Schema.NullOr(Instant).annotateKey({
-    description: "Until when object lock protects the backup. Null if no lock is known.",
+    description: "Time until which object lock protects the backup. Null if no lock is known.",
   }),
   recoverable_until: Schema.NullOr(Instant).annotateKey({
-    description: "Until when an expired backup can be undeleted at least. Null if unknown.",
+    description: "An expired backup can be undeleted at least until this time. Null if unknown.",
   }),
   kept: Schema.Boolean.annotateKey({
     description: "Whether the backup was undeleted. Retention does not expire it again.",

@@ -38,7 +38,7 @@ const settings = {
     description: "Image of new workers. Null: conductor.worker_boot_image.",
   }),
   quotas: Schema.NullOr(Schema.Struct(quotas)).annotateKey({
-    description: "Quotas of each project. Null, or an absent quota: those of the configuration.",
+    description: "Quotas of each project. If null or absent, the configured quotas apply.",
   }),
 }
 
@@ -73,7 +73,7 @@ export const domain_row = {
 
 export const Domain = Schema.Struct({ id: DomainId, ...domain_changes, ...progress }).annotate({
   identifier: "Domain",
-  description: "A domain's own settings of workers and quotas.",
+  description: "A domain's settings for workers and quotas.",
 })
 export type Domain = typeof Domain.Type
 

@@ -57,7 +57,7 @@ const Patterns = Schema.Array(
   Schema.makeFilter<ReadonlyArray<string>>(
     (patterns) =>
       new TextEncoder().encode(JSON.stringify(patterns)).length <= patterns_bytes_max ||
-      `at most ${patterns_bytes_max} bytes`,
+      `Expected at most ${patterns_bytes_max} bytes of JSON`,
   ),
 )
 

@@ -81,9 +81,7 @@ export const published_fleet = {
       domain_id: DomainId.annotateKey(
         described("ID of the domain in which the rollout was halted."),
       ),
-      old_worker_id: WorkerId.annotateKey(
-        described("ID of the worker that should have been replaced."),
-      ),
+      old_worker_id: WorkerId.annotateKey(described("ID of the worker that was to be replaced.")),
       new_worker_id: WorkerId.annotateKey(described("ID of the worker that failed to boot.")),
       reason,
       occurred_at,

@@ -94,8 +94,8 @@ const job = { aggregate: "job", subject: "the job" } as const
 const job_fields = {
   job_id: JobId.annotateKey(described("ID of the job.")),
   job_type: JobType.annotateKey(described("Type of the job.")),
-  resource_type: ResourceType.annotateKey(described("Resource of the job.")),
-  resource_id: Schema.String.annotateKey(described("Its id.")),
+  resource_type: ResourceType.annotateKey(described("Type of the resource that the job works on.")),
+  resource_id: Schema.String.annotateKey(described("ID of the resource.")),
   target_id: TargetId.annotateKey(described("ID of the target whose repository the job uses.")),
 }
 
@@ -228,7 +228,7 @@ export const published = {
   backup_lost: {
     ...backup,
     when:
-      "The snapshot of a backup is missing in its repository, although Almanac did not remove " +
+      "The snapshot of a backup is missing from its repository, although Almanac did not remove " +
       "it.",
     data: Schema.Struct({ ...backup_fields, reason }),
   },
@@ -248,7 +248,7 @@ export const published = {
     data: Schema.Struct({
       ...backup_fields,
       files: Schema.Int.annotateKey(described("Number of restored files.")),
-      bytes: Schema.Int.annotateKey(described("Their bytes.")),
+      bytes: Schema.Int.annotateKey(described("Size of the restored files in bytes.")),
     }),
   },
   backup_restore_test_failed: {
@@ -277,8 +277,8 @@ export const published = {
       new_share_id: Schema.optionalKey(ShareId).annotateKey(
         described("ID of the share that was created for the files."),
       ),
-      files: Schema.Int.annotateKey(described("Number of files.")),
-      bytes: Schema.Int.annotateKey(described("Their bytes.")),
+      files: Schema.Int.annotateKey(described("Number of restored files.")),
+      bytes: Schema.Int.annotateKey(described("Size of the restored files in bytes.")),
     }),
   },
   restore_failed: {

@@ -51,7 +51,7 @@ export const ReconciliationStatus = Schema.Struct({
     description: "Planned start of the next run. Null before the first one.",
   }),
   drift: Schema.Array(Drift).annotateKey({
-    description: `Differences found by the last run, at most ${drift_kept_max} of each loop.`,
+    description: `Differences found by the last run, at most ${drift_kept_max} from each loop.`,
   }),
   drift_count: Count.annotateKey({
     description: "Number of all differences found by the last run.",

@@ -122,8 +122,7 @@ export class TargetPreflightFailed extends Schema.Error<TargetPreflightFailed>(
   "TargetPreflightFailed",
 )(row("svc.target_preflight_failed", "Target preflight failed", tenant), {
   httpApiStatus: 422,
-  description:
-    "`svc.target_preflight_failed`: the bucket failed a check, which `detail` " + "names.",
+  description: "`svc.target_preflight_failed`: the bucket failed the check that `detail` names.",
 }) {}
 
 export class WorkerUnavailable extends Schema.Error<WorkerUnavailable>("WorkerUnavailable")(
@@ -139,7 +138,7 @@ export class BackendUnavailable extends Schema.Error<BackendUnavailable>("Backen
   {
     httpApiStatus: 503,
     description:
-      "`svc.backend_unavailable`: a service that this one needs is unreachable. Retry " + "later.",
+      "`svc.backend_unavailable`: a service that this one needs is unreachable. Retry later.",
   },
 ) {}
 
@@ -172,7 +171,7 @@ export class SnapshotStrategyPrecondition extends Schema.Error<SnapshotStrategyP
 )(row("svc.snapshot_strategy_precondition", "Snapshot strategy precondition", operator), {
   httpApiStatus: 500,
   description:
-    "`svc.snapshot_strategy_precondition`: the share does not support the snapshot " + "strategy.",
+    "`svc.snapshot_strategy_precondition`: the share does not support the snapshot strategy.",
 }) {}
 
 export class InternalError extends Schema.Error<InternalError>("InternalError")(

@@ -19,10 +19,10 @@ export type RestoreStatus = typeof RestoreStatus.Type
 const sub_path_bytes_max = 4096
 
 const isInside = (path: string) => {
-  if (path.split("/").includes("..")) return "a path without .. that stays inside the share"
+  if (path.split("/").includes("..")) return "Expected a path inside the share, without .."
   return (
     new TextEncoder().encode(path).length <= sub_path_bytes_max ||
-    `at most ${sub_path_bytes_max} bytes`
+    `Expected at most ${sub_path_bytes_max} bytes`
   )
 }
 

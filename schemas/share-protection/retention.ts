@@ -9,27 +9,27 @@ const Keep = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: keep_max }
 const kept = (which: string, description: string) =>
   Schema.optionalKey(Keep).annotateKey({ description, flag: `keep-${which}` })
 
-const newestOf = (period: string) => `Number of last ${period} to keep the newest backup of.`
+const newestOf = (how_often: string, period: string) =>
+  `Number of ${how_often} backups to keep, the newest of each ${period} that has backups.`
 
 /** Number of newest backups to keep, and of the newest of each day, ISO week and month. */
 export const Retention = Schema.Struct({
-  keep_last: kept("last", "Number of newest backups to keep."),
-  keep_daily: kept("daily", newestOf("days with a backup")),
-  keep_weekly: kept("weekly", newestOf("ISO weeks with a backup")),
-  keep_monthly: kept("monthly", newestOf("months with a backup")),
+  keep_last: kept("last", "Number of the newest backups to keep."),
+  keep_daily: kept("daily", newestOf("daily", "day")),
+  keep_weekly: kept("weekly", newestOf("weekly", "ISO week")),
+  keep_monthly: kept("monthly", newestOf("monthly", "month")),
 })
   .check(
     Schema.makeFilter<{ readonly [rule: string]: number | undefined }>(
       (retention) =>
         Object.values(retention).some((keep) => (keep ?? 0) > 0) ||
-        "at least one of keep_last, keep_daily, keep_weekly and keep_monthly above 0",
+        "Expected at least one of keep_last, keep_daily, keep_weekly and keep_monthly above 0",
     ),
   )
   .annotate({
     identifier: "Retention",
     description:
-      "Which backups to keep. A backup expires when no rule keeps it. At least one number " +
-      "must be " +
-      "above 0; an absent one is 0.",
+      "Which backups to keep. A backup expires when no rule keeps it. At least one number must " +
+      "be above 0; an absent one is 0.",
   })
 export type Retention = typeof Retention.Type

@@ -20,7 +20,7 @@ export const RolloutDomains = Schema.Array(DomainId).check(
   Schema.isMinLength(1),
   Schema.isMaxLength(rollout_domains_max),
   Schema.makeFilter<ReadonlyArray<string>>(
-    (ids) => new Set(ids).size === ids.length || "each domain once",
+    (ids) => new Set(ids).size === ids.length || "Expected each domain only once",
   ),
 )
 
@@ -29,7 +29,8 @@ export const rollout_row = {
   id: RolloutId,
   image: Name.annotateKey({ description: "Name of the image to roll out." }),
   domain_ids: RolloutDomains.annotateKey({
-    description: "Ids of the domains in order, the canary first. default: workers without domain.",
+    description:
+      "Ids of the domains in order, the canary first. default: workers without a domain.",
     flag: "domain-id",
   }),
   /** Index of the current domain; the number of domains when all are complete. */

@@ -44,7 +44,7 @@ export const conductor = {
     reloadable: true,
   }),
   worker_heartbeat_deadline_seconds: setting(integer(1, day_s, "seconds"), 60, {
-    meaning: "Seconds without a heartbeat until a worker is dead.",
+    meaning: "Seconds without a heartbeat after which a worker is dead.",
     source: from_options,
   }),
   queued_job_deadline_seconds: setting(integer(1, day_s, "seconds"), 300, {
@@ -124,7 +124,7 @@ export const engine = {
     source: "document 2 §8; decisions of document 2, FIPS profile",
   }),
   binary: setting(text(), "", {
-    meaning: "Path of `restic`; empty: searched in PATH, then in the cache.",
+    meaning: "Path of `restic`; empty: looked up in PATH, then in the cache.",
     source: "decisions, binaries",
   }),
   upload_kib_per_second: setting(integer(0, kib_per_second_max, "KiB"), 0, {

@@ -17,17 +17,17 @@ export const Name = Schema.String.check(
   Schema.isMinLength(1),
   Schema.isMaxLength(name_chars_max),
   no_control,
-  Schema.makeFilter<string>((name) => name.trim() !== "" || "more than blanks"),
-  Schema.makeFilter<string>((name) => name.isWellFormed() || "no half of a surrogate pair"),
+  Schema.makeFilter<string>((name) => name.trim() !== "" || "Expected more than whitespace"),
+  Schema.makeFilter<string>((name) => name.isWellFormed() || "Expected no unpaired surrogates"),
 )
 
 // RFC 3986: other characters are percent-encoded or in punycode.
 const http_url = /^[hH][tT]{2}[pP][sS]?:\/\/[\w[][\w.~:/?[\]@!$&'()*+,;=%-]*$/u
 
 const isWithoutUser = (text: string) => {
-  if (!URL.canParse(text)) return "an http or https URL"
+  if (!URL.canParse(text)) return "Expected an http or https URL"
   const { username, password } = new URL(text)
-  return (username === "" && password === "") || "a URL without a user"
+  return (username === "" && password === "") || "Expected a URL without a user or password"
 }
 
 /** An http or https URL without a user, password or fragment. */

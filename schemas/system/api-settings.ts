@@ -27,7 +27,7 @@ export const api = {
     source: "document 2 §8",
   }),
   shape: setting(choice("A", "B"), "A", {
-    meaning: "Shape of document 2 that is served.",
+    meaning: "Shape of document 2's API.",
     source: "decisions of document 2, which shape",
   }),
   noauth: setting(flag, false, {
@@ -82,42 +82,28 @@ export const api = {
   }),
   request_timeout_seconds: setting(integer(1, hour_s, "seconds"), 60, {
     meaning:
-      "Timeout in seconds of a request after its body, and of an idle stream; then status 504.",
+      "Timeout in seconds of a request once its body is complete, and of an idle stream; then " +
+      "status 504.",
     source: "decisions of document 1, limits not shown",
     reloadable: true,
   }),
   body_bytes_per_second_min: setting(integer(0, bytes_per_second_max, "bytes"), 16_384, {
     meaning:
       "Minimum rate of a request body, averaged after `api.request_timeout_seconds`: a slower " +
-      "one " +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "gets status 408, and the connection closes. A body that is not a stream may take ten " +
-      "times " +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "`api.request_timeout_seconds` at most; 0: no minimum rate.",
+      "one gets status 408, and the connection closes. A body that is not a stream may take at " +
+      "most ten times `api.request_timeout_seconds`; 0: no minimum rate.",
     source: "decision 0186",
     reloadable: true,
   }),
   drain_seconds: setting(integer(0, drain_s_max, "seconds"), 0, {
     meaning:
       "Seconds for which a stopping process still serves requests, while `/readyz` returns 503, " +
-      "so " +
-      "that load balancers send requests elsewhere.",
+      "so that load balancers send requests elsewhere.",
     source: "decision 0140",
     reloadable: true,
   }),
   rate_limit_per_second: setting(integer(0, requests_per_second_max, "requests"), 0, {
-    meaning: "Maximum requests per second of one caller; more get status 429. 0: no limit.",
+    meaning: "Maximum requests per second of one caller; further ones get status 429. 0: no limit.",
     source: "decisions of document 1, limits not shown",
     reloadable: true,
   }),

@@ -17,8 +17,10 @@ const instant = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+
 
 /** RFC 3339, decoded to epoch milliseconds. */
 export const InstantMs = Schema.String.check(
-  Schema.isPattern(instant, { expected: "a time as 2026-11-20T12:00:00Z" }),
-  Schema.makeFilter<string>((text) => !Number.isNaN(Date.parse(text)) || "no such time"),
+  Schema.isPattern(instant, { expected: "a time such as 2026-11-20T12:00:00Z" }),
+  Schema.makeFilter<string>(
+    (text) => !Number.isNaN(Date.parse(text)) || "Expected an existing date and time",
+  ),
 )
   .pipe(
     Schema.decodeTo(Schema.Int, {
@@ -94,7 +96,7 @@ export type AuditFilters = typeof Filters.Type
 
 /** `<position>.<index>` of the previous page's last event. */
 export const AuditMarker = Schema.String.check(
-  Schema.isPattern(/^\d{1,11}\.\d{1,5}$/u, { expected: "the next_marker of an answer" }),
+  Schema.isPattern(/^\d{1,11}\.\d{1,5}$/u, { expected: "the next_marker of a response" }),
 )
 
 export const AuditQuery = {
@@ -144,7 +146,7 @@ export const AuditEvent = Schema.Struct({
   id: Schema.String.annotateKey({ description: "The id of the aggregate." }),
   subject: Schema.String.annotateKey({
     description:
-      "The id of the affected resource: the aggregate, or a part of it that the event " + "names.",
+      "The id of the affected resource: the aggregate, or a part of it that the event names.",
   }),
   type: Schema.String.annotateKey({ description: "The type of the event, in the past tense." }),
   actor: Schema.String.annotateKey({
@@ -160,7 +162,9 @@ export const AuditEvent = Schema.Struct({
   cause: Schema.optionalKey(Schema.String).annotateKey({
     description: "Position of the commit that made a process send this command.",
   }),
-  data: Schema.Json.annotateKey({ description: "The fields of the event. It never has a secret." }),
+  data: Schema.Json.annotateKey({
+    description: "The fields of the event. They contain no secrets.",
+  }),
 }).annotate({ identifier: "AuditEvent" })
 export type AuditEvent = typeof AuditEvent.Type
 

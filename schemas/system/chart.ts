@@ -12,7 +12,9 @@ export const ChartState = Schema.Struct({
     description: "Path of the parent state. Empty if that is the chart itself.",
   }),
   kind: Kind.annotateKey({
-    description: "Whether the state has no children, exclusive ones or parallel ones, or is final.",
+    description:
+      "`atomic`: no children. `compound`: exclusive children. `parallel`: parallel children. " +
+      "`final`: a final state.",
   }),
   is_initial: Schema.Boolean.annotateKey({
     description: "Whether it is the initial state of its parent.",
@@ -31,7 +33,9 @@ export const ChartTransition = Schema.Struct({
   event: Schema.String.annotateKey({
     description: "Type of the event that causes the transition.",
   }),
-  guard: Schema.String.annotateKey({ description: "Name of its condition. Empty if it has none." }),
+  guard: Schema.String.annotateKey({
+    description: "Name of the transition's condition. Empty if it has none.",
+  }),
 }).annotate({ identifier: "ChartTransition" })
 export type ChartTransition = typeof ChartTransition.Type
 
@@ -41,7 +45,7 @@ export const Chart = Schema.Struct({
     description: "Its meaning. Null if the name is sufficient.",
   }),
   kind: Kind.annotateKey({
-    description: "Whether the states of the chart are exclusive or parallel.",
+    description: "Whether the top-level states are exclusive (`compound`) or parallel.",
   }),
   states: Schema.Array(ChartState).annotateKey({
     description: "All states, parents before their children.",

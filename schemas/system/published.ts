@@ -21,9 +21,9 @@ export const published = {
     aggregate: "restoration",
     subject: "`log`",
     when:
-      "The log was restored from a backup, or missing commits were accepted as lost: earlier " +
-      "events " +
-      "after this position are void. IDs of the following events end with the restore's ID.",
+      "The log was restored from a backup, or missing commits were accepted as lost: events " +
+      "published earlier for commits after this position are void. IDs of the following events " +
+      "end with the restore's ID.",
     data: Schema.Struct({
       restore_id: Schema.String.annotateKey(described("ID of the restore.")),
       backup_id: Schema.String.annotateKey(
@@ -35,7 +35,7 @@ export const published = {
       position: Schema.Int.annotateKey(described("Last position that is still valid.")),
       missing: Schema.optionalKey(
         Schema.Array(Schema.Struct({ from: Schema.Int, to: Schema.Int })).annotate(
-          described("Positions of the lost commits, both ends included."),
+          described("Ranges of positions of the lost commits, inclusive."),
         ),
       ),
     }),

@@ -78,7 +78,7 @@ export class QuotaExceeded extends Schema.Error<QuotaExceeded>("system/QuotaExce
   row("svc.quota_exceeded", "Quota exceeded", tenant),
   {
     httpApiStatus: 403,
-    description: "The project has as many of these resources as it may have.",
+    description: "The project has reached its maximum number of these resources.",
   },
 ) {}
 
@@ -87,7 +87,7 @@ export class TooMany extends Schema.Error<TooMany>("system/TooMany")(
   row("svc.quota_exceeded", "Too many requests", tenant),
   {
     httpApiStatus: 429,
-    description: "The caller exceeds a limit per caller. Retry after `Retry-After` seconds.",
+    description: "The caller has exceeded a per-caller limit. Retry after `Retry-After` seconds.",
   },
 ) {}
 

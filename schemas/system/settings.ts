@@ -24,8 +24,7 @@ export const events = {
     {
       meaning:
         "Maximum size in bytes of the stream of published events. Older events are read from the " +
-        "log, " +
-        "which is slower.",
+        "log, which is slower.",
       source: from_events,
     },
   ),
@@ -52,7 +51,7 @@ export const webhooks = {
     source: "Standard Webhooks, deliverability",
   }),
   disable_after_days: setting(integer(1, disable_days_max, "days"), 3, {
-    meaning: "Number of days with only failed deliveries until a webhook is disabled.",
+    meaning: "Number of days with only failed deliveries after which a webhook is disabled.",
     source: from,
   }),
   max_per_project: setting(integer(0, webhooks_max, "webhooks"), 10, {
@@ -62,14 +61,7 @@ export const webhooks = {
   key: setting(secret, "", {
     meaning:
       "Key from which webhook secrets are derived, at least 32 bytes; empty: `webhook-key` in " +
-      "the " +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "" +
-      "data folder. Processes that share a log need the same key.",
+      "the data folder. Processes that share a log need the same key.",
     source: from,
   }),
   key_file: setting(text(), "", { meaning: "File that contains `key`.", source: from }),

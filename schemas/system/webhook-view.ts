@@ -16,13 +16,14 @@ import {
 export const WebhookDelivery = Schema.Struct({
   sequence: EventSequence.annotateKey({
     description:
-      "The event up to which every event is delivered, a dead letter, not selected or open.",
+      "Every event up to this number is delivered, a dead letter, filtered out, or counted in " +
+      "`open`.",
   }),
   open: Schema.Int.annotateKey({
     description: "Number of events that were read and are not delivered yet.",
   }),
   failing_since: Schema.NullOr(Schema.String).annotateKey({
-    description: "Time since which all deliveries fail. Null if they succeed.",
+    description: "Time since which all deliveries have failed. Null if they succeed.",
   }),
   last_success_at: Schema.NullOr(Schema.String).annotateKey({
     description: "Time of the last successful delivery. Null if there was none.",
@@ -51,7 +52,7 @@ export const WebhookDetail = Schema.Struct({
 export const CreatedWebhook = Schema.Struct({
   ...webhook_row,
   secret: Schema.String.annotateKey({
-    description: "The secret that signs deliveries. It is returned only here.",
+    description: "The secret that signs deliveries. No other response contains it.",
   }),
 }).annotate({
   identifier: "CreatedWebhook",
@@ -84,7 +85,7 @@ export const NewSecret = Schema.Struct({
   overlap_hours: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 168 })),
   ).annotateKey({
-    description: "Hours for which the previous secret signs too: 0 to 168. The default is 24.",
+    description: "Hours for which the previous secret also signs: 0 to 168. The default is 24.",
   }),
 })
 
@@ -116,7 +117,7 @@ const pagination = Schema.Struct({
   next_marker: Schema.NullOr(Schema.String).annotateKey({
     description: "The `marker` of the next page. Null on the last page.",
   }),
-}).annotate({ description: "The place of this page in the list." })
+}).annotate({ description: "The position of this page in the list." })
 
 export const WebhookPage = Schema.Struct({
   webhooks: Schema.Array(WebhookView).annotate({ description: "The webhooks, oldest first." }),
@@ -129,7 +130,9 @@ export const DeadLetterPage = Schema.Struct({
 
 /** The number of dead letters to redeliver. */
 export const Redelivery = Schema.Struct({
-  redelivering: Schema.Int.annotate({ description: "Number of events that are delivered again." }),
+  redelivering: Schema.Int.annotate({
+    description: "Number of events that are being delivered again.",
+  }),
 })
 
 export const webhook_page_query = {

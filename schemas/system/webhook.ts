@@ -34,13 +34,16 @@ const url_characters = /^[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/u
 /** Without a user and password, which logs would record, and without a fragment. */
 export const WebhookUrl = Schema.String.check(
   Schema.isMaxLength(url_chars_max),
-  Schema.isPattern(url_characters),
+  Schema.isPattern(url_characters, {
+    expected: "a URL without characters that must be percent-encoded",
+  }),
   Schema.makeFilter((text: string) => {
     const url = URL.canParse(text) ? new URL(text) : undefined
     const is_web = url?.protocol === "https:" || url?.protocol === "http:"
-    if (url === undefined || !is_web) return "an https URL is needed"
-    if (url.username !== "" || url.password !== "") return "no user or password can be in it"
-    return url.hash === "" || "no fragment can be in it"
+    if (url === undefined || !is_web) return "Expected an https URL"
+    if (url.username !== "" || url.password !== "")
+      return "Expected a URL without a user or password"
+    return url.hash === "" || "Expected a URL without a fragment"
   }),
 ).annotate({
   documentedAs: {
@@ -68,7 +71,8 @@ const Project = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(2 
 /** The fields that its owner chooses. Empty lists match all names. */
 export const webhook_fields = {
   url: WebhookUrl.annotateKey({
-    description: "The https URL that events are sent to. It has no user, password or fragment.",
+    description:
+      "The https URL that events are sent to. It cannot have a user, password or fragment.",
   }),
   description: Description.annotateKey({
     description: "A text of your choice, at most 256 characters.",
@@ -107,7 +111,7 @@ const letter_fields = {
   event_id: Schema.String.annotateKey({ description: "The `id` of the event." }),
   event_type: Schema.String.annotateKey({ description: "The `type` of the event." }),
   event_subject: Schema.String.annotateKey({ description: "The `subject` of the event." }),
-  attempts: Schema.Int.annotateKey({ description: "Number of deliveries that were tried." }),
+  attempts: Schema.Int.annotateKey({ description: "Number of delivery attempts." }),
   first_failed_at: Instant.annotateKey({ description: "Time of the first failed delivery." }),
   detail: Detail.annotateKey({ description: "Why the last delivery failed." }),
 } as const
@@ -135,10 +139,10 @@ export const webhook_row = {
     description: "The last response before it was disabled. Null if it is not disabled.",
   }),
   secret_version: Schema.Int.annotateKey({
-    description: "The version of the secret, which increases with each new one.",
+    description: "The version of the secret, which increases with each rotation.",
   }),
   previous_until: Schema.NullOr(Instant).annotateKey({
-    description: "Time until which the previous secret signs too. Null if there is none.",
+    description: "Time until which the previous secret also signs. Null if there is none.",
   }),
   created_at: Instant.annotateKey({ description: "Time of creation." }),
   updated_at: Instant.annotateKey({ description: "Time of the last change." }),
@@ -148,7 +152,7 @@ export const webhook_row = {
 export const letter_row = {
   webhook_id: WebhookId,
   ...letter_fields,
-  given_up_at: Instant.annotateKey({ description: "Time at which delivery was given up." }),
+  given_up_at: Instant.annotateKey({ description: "Time at which delivery was abandoned." }),
   is_redelivering: Schema.Boolean.annotateKey({
     description: "Whether it is being delivered again.",
   }),

@@ -48,7 +48,9 @@ describe("the address that a node advertises", () => {
       assert.isTrue(Result.isFailure(decoded))
       const wrong = Result.isFailure(decoded) ? decoded.failure : undefined
       assert.equal(wrong?.path, path)
-      expect(wrong?.problem).toMatch(/^must be text \(host:port; IPv6 in brackets; at most 128 .+$/)
+      expect(wrong?.problem).toMatch(
+        /^must be a string \(host:port; IPv6 in brackets; at most 128 .+$/,
+      )
       assert.notInclude(wrong?.problem ?? "", "\n")
     })
   }

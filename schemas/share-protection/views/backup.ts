@@ -54,7 +54,9 @@ export const NewBackupA = Schema.Struct({
   .check(
     Schema.makeFilter<{ readonly target_id?: unknown; readonly policy_id?: unknown }>(
       ({ target_id, policy_id }) =>
-        target_id !== undefined || typeof policy_id === "string" || "a target_id or a policy_id",
+        target_id !== undefined ||
+        typeof policy_id === "string" ||
+        "Expected a target_id or a policy_id",
     ),
   )
   .annotate({ identifier: "NewBackup", description: "The backup to make." })

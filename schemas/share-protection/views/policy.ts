@@ -44,7 +44,8 @@ const readable = Schema.makeFilter<ReadonlyArray<string>>((patterns) => {
   return (
     at === -1 || {
       path: [at],
-      issue: "a pattern without .. whose brackets are closed, such as *.tmp, /cache or [a-z]*",
+      issue:
+        "Expected a pattern without .. and with closed brackets, such as *.tmp, /cache or [a-z]*",
     }
   )
 })

@@ -71,7 +71,7 @@ const oneForm = Schema.makeFilter<{
   ({ vault_secret_map, vault_secret_refs }) =>
     vault_secret_map === undefined ||
     vault_secret_refs === undefined ||
-    "vault_secret_map or vault_secret_refs, not both",
+    "Expected vault_secret_map or vault_secret_refs, not both",
 )
 
 export const NewTargetA = Schema.Struct({

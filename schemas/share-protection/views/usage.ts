@@ -44,7 +44,7 @@ export const CoverageEntry = Schema.Struct({
     description: "Id of the share's policy. Null without one.",
   }),
   target_id: Schema.NullOr(TargetId).annotateKey({
-    description: "Id of the policy's target, or of that of the newest backup. Null without both.",
+    description: "Id of the target of the policy, or else of the newest backup. Null without both.",
   }),
   protected: Schema.Boolean.annotateKey({
     description: "Whether the share has an enabled policy.",
@@ -59,5 +59,5 @@ export const CoverageEntry = Schema.Struct({
   restore_test_failure: Schema.NullOr(FailedTest).annotateKey({
     description: "The last restore test, if it failed. Null otherwise.",
   }),
-}).annotate({ identifier: "CoverageEntry", description: "A share, and how it is protected." })
+}).annotate({ identifier: "CoverageEntry", description: "The protection of a share." })
 export type CoverageEntry = typeof CoverageEntry.Type

@@ -155,8 +155,9 @@ describe("the rules that hold", () => {
       const rules = yield* policyRules(pathOf('"use": "role:admin or"\n"a": "http:x"'), defaults)
       expect(allows(rules(), "use", {}, admin)).toBe(false)
       expect(messages).toEqual([
-        "policy.file, rule use: it cannot be read; the invalid part denies access.",
-        "policy.file, rule a: http:x asks a remote server; the invalid part denies access.",
+        "policy.file, rule use: its syntax is invalid; the invalid part denies access.",
+        "policy.file, rule a: http:x queries a remote server, which is not supported; " +
+          "the invalid part denies access.",
       ])
     }).pipe(Effect.provide(logged)),
   )

@@ -62,13 +62,13 @@ describe("a policy rule", () => {
   })
 
   it.each([
-    ["https://example.org/allow", "asks a remote server"],
-    ["http:x", "asks a remote server"],
-    ["role:%s", "a % that is not of %(name)s"],
-    ["role:50%", "a % that is not of %(name)s"],
-    ["role:%(size)d", "a % that is not of %(name)s"],
-    ["1.5:x", "1.5 is no name or value"],
-    ["user.:x", "user. is no name or value"],
+    ["https://example.org/allow", "queries a remote server"],
+    ["http:x", "queries a remote server"],
+    ["role:%s", "a % that is not part of %(name)s"],
+    ["role:50%", "a % that is not part of %(name)s"],
+    ["role:%(size)d", "a % that is not part of %(name)s"],
+    ["1.5:x", "1.5 is neither an attribute name nor a literal"],
+    ["user.:x", "user. is neither an attribute name nor a literal"],
   ])("with %s in it denies as a whole, and says why", (word, why) => {
     const target = { size: 7 }
     const creds = { user: { id: "x" }, roles: ["admin"] }
@@ -82,13 +82,13 @@ describe("a policy rule", () => {
     "written as %j is refused to everybody and says so",
     (rule) => {
       expect(alone(rule, { roles: ["admin"] })).toBe(false)
-      expect(parseRule(rule).problem).toBe("it cannot be read")
+      expect(parseRule(rule).problem).toBe("its syntax is invalid")
     },
   )
 
   it("in order has no problem; one word that is no check is one", () => {
     expect(parseRule("not (role:a or project_id:%(project_id)s)")).not.toHaveProperty("problem")
-    expect(parseRule("@ or nonsense").problem).toBe("nonsense is no check")
+    expect(parseRule("@ or nonsense").problem).toBe("nonsense is not a check (kind:match, @ or !)")
     expect(alone("@ or nonsense")).toBe(true)
   })
 

@@ -57,7 +57,7 @@ const authenticate: Authenticate = ({ token }) => {
 /** Accepts everything except requests to a disallowed host. */
 const senderOf = (sent: Array<Parcel>) =>
   Layer.succeed(WebhookSender, {
-    refusal: (url) => (url.startsWith("https://") ? undefined : "an https URL is needed"),
+    refusal: (url) => (url.startsWith("https://") ? undefined : "an https URL is required"),
     send: (parcel) => {
       sent.push(parcel)
       return Effect.succeed({ is_delivered: true, status: 200, detail: "It answered 200." })
