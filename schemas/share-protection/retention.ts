@@ -27,7 +27,6 @@ export const Retention = Schema.Struct({
     ),
   )
   .annotate({
-    identifier: "Retention",
     description:
       "Which backups to keep. A backup expires when no rule keeps it. At least one number must " +
       "be above 0; an absent one is 0.",
