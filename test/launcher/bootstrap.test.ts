@@ -150,7 +150,7 @@ describe.runIf(has_debian)("a missing program", () => {
     const { code, stderr } = await runNode(checkout, start).ended
     expect(code).toBe(1)
     const last = stderr.trim().split("\n").at(-1)
-    expect(last).toMatch(/^almanac: nats-server 2\.15 or later is needed/)
+    expect(last).toMatch(/^almanac: nats-server 2\.15 or later is required/)
     expect(last).toContain("is 2.9.10, too old")
   })
 

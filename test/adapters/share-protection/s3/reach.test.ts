@@ -32,7 +32,7 @@ const loopback = [
   "[::]",
 ]
 
-const refused = "The S3 service has no public address, and none in targets.allowed_networks"
+const refused = "The S3 service has no address that is public or in targets.allowed_networks"
 
 describe("an endpoint", () => {
   it.live("on this machine is not contacted, under any name", () =>
