@@ -258,7 +258,7 @@ describe("an answer that is too large", () => {
         response.writeHead(200).end(Buffer.alloc(17 * mb))
         return true
       }
-      yield* refused(fetch(metricOf("margin_debt")), /FINRA returned more bytes/)
+      yield* refused(fetch(metricOf("margin_debt")), /FINRA exceeded the maximum response size/)
     }),
   )
 })

@@ -95,7 +95,7 @@ describeWithServer("a new generation of the log", () => {
       expect(rebuilt).toContain("blob-storage: matches the log")
       operator.close()
       await second.stop()
-      expect(await generationVerb(folder, "audit", "verify")).toMatch(/^whole: /)
+      expect(await generationVerb(folder, "audit", "verify")).toMatch(/^intact: /)
       rmSync(join(folder, "log", "generation-1.ndjson.gz"))
       const without = await runVerb(folder, ["serve"], environment)
       expect(without.code).toBe(1)

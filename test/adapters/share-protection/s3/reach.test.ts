@@ -77,7 +77,7 @@ describe("an endpoint", () => {
     Effect.gen(function* () {
       const { bucket, requests } = yield* s3Fake()
       const detail = yield* failing(bucket, within("10.0.0.0/8"))
-      assert.match(detail, /^reachability: .*none in targets\.allowed_networks/)
+      assert.match(detail, /^reachability: .*public or in targets\.allowed_networks/)
       assert.lengthOf(requests, 0)
     }),
   )
