@@ -74,7 +74,7 @@ const runAsChild = () => {
     })
   }
   child.on("error", (error) => {
-    process.stderr.write(`almanac: ${node} does not run: ${error.message}\n`)
+    process.stderr.write(`almanac: cannot run ${node}: ${error.message}\n`)
     process.exit(1)
   })
   child.on("exit", (code, signal) => {

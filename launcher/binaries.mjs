@@ -95,7 +95,7 @@ const examine = (name, path) => {
   if (!version) return { path, reason: "does not run" }
   if (!isKnown) cacheVersion(path, { size, mtimeMs, version })
   if (isRecent(version, programs[name].version_min)) return { path, version }
-  return { path, reason: `is ${version}, too old` }
+  return { path, reason: `is ${version}, which is too old` }
 }
 
 const search = (name, { configured, environment = process.env } = {}) => {
@@ -128,7 +128,8 @@ export const missingBinary = (name, options = {}) => {
   const { version_min, source } = programs[name]
   const { skipped } = search(name, options)
   const found = skipped.map(({ path, reason }) => `${path} ${reason}`)
-  const none = options.configured ? `nothing at ${options.configured}` : "not on PATH"
+  const none = options.configured ? `not found at ${options.configured}` : "not on PATH"
   const why = found.length > 0 ? found.join("; ") : none
-  return `${name} ${version_min.join(".")} or later is needed (${why}): install it from ${source}.`
+  const wanted = `${name} ${version_min.join(".")} or later`
+  return `${wanted} is required (${why}): install it from ${source}.`
 }

@@ -95,7 +95,7 @@ const buildBundle = () =>
 const bundleForStart = async () => {
   if (!canBundle() || hasBundle() || !isWritable(root)) return
   const reason = await withProgress("bundle of the program", buildBundle)
-  if (reason) say(`continuing without a bundle, so that starts are slower: ${reason}`)
+  if (reason) say(`continuing without a bundle, so startup is slower: ${reason}`)
 }
 
 /** The services also work without their pages. */

@@ -30,7 +30,7 @@ const segment_bytes_default = 64 * 2 ** 20
 
 const unopened = (cause: unknown) => {
   const fault = faultOf(cause)
-  const message = `The blob store cannot open: ${faultText(fault)}`
+  const message = `The blob store cannot be opened: ${faultText(fault)}`
   return new FileFailure({ message, code: fault._tag })
 }
 

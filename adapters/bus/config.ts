@@ -31,8 +31,7 @@ export const source_api = "EVENTS.API"
 export const store_bytes_max = 100 * 1024 ** 3
 
 const template = fileURLToPath(new URL("../../nats.conf", import.meta.url))
-const header =
-  "# Written by Almanac at each start, and when a worker comes or goes: changes are lost."
+const header = "# Almanac overwrites this file at each start and when a worker is added or removed."
 
 /** Replaces a placeholder that occurs once in nats.conf. */
 const fillPlaceholder = (
@@ -41,7 +40,7 @@ const fillPlaceholder = (
 ) => {
   const [before, after, ...more] = text.split(placeholder)
   if (after === undefined || more.length > 0)
-    throw new Error(`${template} needs one ${placeholder}`)
+    throw new Error(`${template} must contain ${placeholder} exactly once`)
   return `${before}${value}${after}`
 }
 

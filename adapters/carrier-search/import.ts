@@ -96,7 +96,8 @@ const headerOf = async ({ name, bytes }: CarrierFile) => {
   reader.end()
   if (layout === undefined) throw new Error(`${name} is empty`)
   if ("kind" in layout) return layout
-  const missing = layout.missing === "" ? "" : `; the nearest is ${layout.missing} are missing`
+  const missing =
+    layout.missing === "" ? "" : `; the closest match is ${layout.missing} are missing`
   throw new Error(`${name} is neither FMCSA's legacy file nor a Motus file${missing}`)
 }
 

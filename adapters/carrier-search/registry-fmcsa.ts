@@ -171,13 +171,16 @@ const connectionFailure = (code: string, timeout_failure: LookupFailed): LookupF
   }
   if (/TIMEOUT|ETIMEDOUT/.test(code)) return timeout_failure
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
-    return failure("busy", "the name of FMCSA's host cannot be resolved; check the network")
+    return failure("busy", "FMCSA's host name cannot be resolved; check the network")
   }
   if (code === "ECONNREFUSED") {
-    return failure("busy", "FMCSA cannot be reached, the connection was refused")
+    return failure("busy", "FMCSA cannot be reached: the connection was refused")
   }
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|UNTRUSTED/.test(code)) {
-    return failure("final", "FMCSA's certificate cannot be verified; check for a proxy in between")
+    return failure(
+      "final",
+      "FMCSA's certificate cannot be verified; check for a proxy that intercepts TLS",
+    )
   }
   return failure("busy", "FMCSA cannot be reached, or closed the connection")
 }

@@ -46,7 +46,7 @@ export const readResponse = (response: FmcsaResponse): ReadResult => {
   if (status === 403) return failure("final", blocked)
   if (status === 429) return failure("refused", "FMCSA returned 429, too many requests", after_ms)
   if ([502, 503, 504].includes(status)) {
-    return failure("busy", `FMCSA returned ${status}, it is busy`, after_ms)
+    return failure("busy", `FMCSA is busy and returned ${status}`, after_ms)
   }
   if (status >= 500) return failure("broken", `FMCSA returned ${status}`, after_ms)
   if (status === 404 || status === 200) {

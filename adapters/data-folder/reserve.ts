@@ -41,7 +41,7 @@ export const releaseReserve = (data_dir: string) =>
     if (!existsSync(path) || freeBytes(folder) >= reserve_bytes) return Effect.void
     rmSync(path, { force: true })
     return Effect.logWarning(
-      `The disk of ${folder} is full: the space reserved for a start is now in use. ` +
+      `The disk of ${folder} is full: the space reserved for startup has been released. ` +
         "Free space on it, or delete blobs and run `almanac blobs compact`.",
     )
   })
@@ -75,7 +75,7 @@ const ensureReserve = (folder: string) =>
     catch: causeText,
   }).pipe(
     Effect.catch((reason) =>
-      Effect.logWarning(`No space could be reserved for a start: ${reason}`),
+      Effect.logWarning(`No space could be reserved for startup: ${reason}`),
     ),
   )
 

@@ -27,7 +27,7 @@ export const databaseFindings = async (server: PostgresServer): Promise<Readonly
     client.on("error", () => undefined)
     await client.connect()
     const [row] = (await client.query<Row>(query)).rows
-    if (row === undefined) return [fail("database", "PostgreSQL returns no rows.")]
+    if (row === undefined) return [fail("database", "PostgreSQL returned no rows.")]
     const { version, connections, may_create } = row
     if (!may_create) {
       return [

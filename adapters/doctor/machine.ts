@@ -29,10 +29,10 @@ const free_share_warn = 0.1
 
 /** File systems by their type in statfs(2) that are not safe for a log, and why. */
 const file_systems: Readonly<Record<number, string>> = {
-  26985: "NFS, where locks and syncs may not work as on a disk",
-  4283649346: "SMB, where locks and syncs may not work as on a disk",
-  4266872130: "SMB, where locks and syncs may not work as on a disk",
-  16914836: "memory (tmpfs), which a restart empties",
+  26985: "NFS, where locks and syncs may not work as on a local disk",
+  4283649346: "SMB, where locks and syncs may not work as on a local disk",
+  4266872130: "SMB, where locks and syncs may not work as on a local disk",
+  16914836: "tmpfs, which loses its contents on a reboot",
 }
 
 /** Days before the expiry; most certificates are renewed a month before. */
@@ -109,7 +109,7 @@ const lastBackup = async (dir: string, now_ms: number): Promise<Finding> => {
   )
   const found = Option.flatMap(text, (one) => Schema.decodeUnknownOption(LastBackup)(one))
   if (Option.isNone(found)) {
-    return warn("backup", "State was never backed up: run almanac backup-state --to FOLDER.")
+    return warn("backup", "State has never been backed up: run almanac backup-state --to FOLDER.")
   }
   const { at, position, to } = found.value
   const age = now_ms - Date.parse(at)
@@ -120,7 +120,7 @@ const lastBackup = async (dir: string, now_ms: number): Promise<Finding> => {
   if (target?.dev === source.dev) {
     return warn("backup", `${summary}, on the same disk as the data: copy it elsewhere.`)
   }
-  return ok("backup", target === undefined ? `${summary}, which does not exist now` : summary)
+  return ok("backup", target === undefined ? `${summary}, which no longer exists` : summary)
 }
 
 const folder = async ({ data: { dir } }: Settings): Promise<ReadonlyArray<Finding>> => {

@@ -57,7 +57,7 @@ const makeShare = ({ project_id, share_id }: Tenant, shares_root: string) =>
 
 const readme = `This folder is a share. Put files into it, back it up, restore it.
 
-A sibling folder whose name is a UUID is another share of the same project.
+Each sibling folder named by a UUID is another share of the same project.
 `
 
 const rows = Array.from({ length: 1000 }, (_, n) => `${n},${(Math.sin(n / 50) * 20).toFixed(2)}`)

@@ -192,8 +192,9 @@ const copyInto = Effect.fnUntraced(function* (
   )
   if (state.last_seq !== to.base || state.messages !== to.copies) {
     return yield* failed(
-      `${state.messages} copies up to ${state.last_seq}: ${to.copies} up to ${to.base} expected. ` +
-        "Something else writes to the log.",
+      `Found ${state.messages} copies up to ${state.last_seq}, expected ${to.copies} up to ` +
+        `${to.base}. ` +
+        "Another process is writing to the log.",
     )
   }
 })
@@ -276,7 +277,7 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
   yield* after("copied")
   const info = yield* attempt("The log does not respond", () => jsm.streams.info(current.stream))
   if (info.state.last_seq !== next.base) {
-    return yield* failed("Something else writes to the log.")
+    return yield* failed("Another process is writing to the log.")
   }
   yield* startGeneration(next, sealed, index).pipe(
     Effect.provide(Layer.provide(host, Layer.fresh(logJetStream(to)))),

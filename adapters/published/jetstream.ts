@@ -144,8 +144,8 @@ export const nextOf = async (
 
 const cannot_replicate = new StreamMismatch({
   message:
-    `The stream ${events_stream} was created with one replica and cannot get more: delete it ` +
-    "with " +
+    `The stream ${events_stream} was created with one replica and cannot be replicated: ` +
+    "delete it with " +
     `\`nats stream rm ${events_stream}\`. It is recreated from the log.`,
   stream: events_stream,
   differences: [],

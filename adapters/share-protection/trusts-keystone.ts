@@ -93,6 +93,6 @@ const refusalOf = Effect.fnUntraced(function* (
   const { service_user } = yield* session.service
   if (trustee_user_id !== service_user.id) return yield* denied("foreign")
   if (response.status === 403) return yield* denied("powerless")
-  const detail = "Keystone rejects an existing trust: it may just have changed."
+  const detail = "Keystone rejects an existing trust: it may have just changed."
   return yield* new BackendUnavailable({ detail })
 })

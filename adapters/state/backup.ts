@@ -123,7 +123,7 @@ const checkParts = Effect.fnUntraced(function* (
   for (const part of parts) {
     if (yield* Effect.promise(() => holds(part))) continue
     return yield* unusable(
-      `${part.path} is missing in ${folder}, or cut off: back up to an empty folder.`,
+      `${part.path} is missing or truncated in ${folder}: back up to an empty folder.`,
     )
   }
 })
@@ -213,7 +213,8 @@ const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupO
     growth.add(leafOf(digest, { position, stream: subject.slice(head.length + 1), hash }))
   }
   const until = yield* lastOf(bus, name)
-  if (until === 0) return yield* unusable(`The log of ${folder} is empty: is it the right folder?`)
+  if (until === 0)
+    return yield* unusable(`The log of ${folder} is empty: check that this is the right folder.`)
   const range = { filter: `${head}.>`, after: before?.last ?? 0, until }
   const more = yield* addPart(store, { bus, name, label: "commits", range, each })
   const after = growth.tree()

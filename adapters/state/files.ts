@@ -79,7 +79,7 @@ const followLink = async (path: string) => {
   const found = await stat(path)
   const { uid } = await lstat(path)
   if (process.getuid?.() === 0 && uid !== 0 && uid !== found.uid) {
-    throw new Error(`${path} is a link of user ${uid} to a file of user ${found.uid}`)
+    throw new Error(`${path} is a link owned by user ${uid} to a file owned by user ${found.uid}`)
   }
   return found
 }

@@ -74,7 +74,7 @@ const chainChecker = (base: number) => {
     const before = last.get(stream) ?? sha256(stream)
     // The predecessor of a copy is in the previous generation.
     if (position > base && isReadable(entry) && entry.commit.prev !== before) {
-      throw unusable(`The commit at ${position} does not follow its aggregate's last one.`)
+      throw unusable(`The commit at ${position} does not follow its aggregate's previous commit.`)
     }
     last.set(stream, hash)
   }
@@ -103,7 +103,9 @@ export const verifyArchives = (
     const path = `log/generation-${number}.ndjson.gz`
     const is_last = number === generation - 1
     if (is_last ? found.get(path) !== archive.sha256 : !found.has(path)) {
-      throw unusable(`${path} is not the one that generation ${number + 1} of the log names.`)
+      throw unusable(
+        `${path} is not the archive that generation ${number + 1} of the log refers to.`,
+      )
     }
   }
 }
@@ -152,7 +154,7 @@ const verifyOrder = async (store: StateStore, label: string, stored: StoredStrea
   let messages = 0
   let last = 0
   for await (const { sequence } of messagesOf(store, stored)) {
-    if (sequence <= last) throw unusable(`${label} are not in order at ${sequence}.`)
+    if (sequence <= last) throw unusable(`${label} are out of order at ${sequence}.`)
     last = sequence
     messages++
   }

@@ -65,7 +65,7 @@ export async function* decrypt(key: Key, path: string): AsyncIterable<Uint8Array
   const file = await open(path)
   try {
     const { size } = await file.stat()
-    if (size < nonce_bytes + tag_bytes) throw new Error("it is cut off")
+    if (size < nonce_bytes + tag_bytes) throw new Error("it is truncated")
     const nonce = Buffer.alloc(nonce_bytes)
     const tag = Buffer.alloc(tag_bytes)
     await file.read(nonce, 0, nonce_bytes, 0)

@@ -134,7 +134,7 @@ const openManifest = Effect.fnUntraced(function* (
   const [first = "", second = "", ...rest] = text.split("\n")
   const damaged = (reason: string) => unusable(`${path} is damaged: ${reason}. Use another copy.`)
   const head = yield* Schema.decodeUnknownEffect(Head)(first).pipe(
-    Effect.mapError(() => damaged("its first line has another format")),
+    Effect.mapError(() => damaged("its first line has an unknown format")),
   )
   if (rest.join("") !== "" || sha256(second) !== head.sha256) {
     return yield* damaged("its second line does not match the SHA-256 in its first line")
@@ -185,7 +185,7 @@ const storeOf = (
       const head = { format: "almanac-state-1" as const, sha256: sha256(second) }
       const first = Schema.encodeSync(Head)(key ? { ...head, sealed: key.derivation } : head)
       if (Buffer.byteLength(second) > manifest_bytes_max - head_bytes_max) {
-        return yield* unusable(`${folder} cannot hold so many files.`)
+        return yield* unusable(`${folder} cannot hold this many files.`)
       }
       yield* Effect.tryPromise({
         try: () => syncFolder(objects),

@@ -122,7 +122,7 @@ export async function* parseMessages(file: Bytes): AsyncIterable<CopiedMessage> 
     if (rest.length > line_chars_max) throw new Error("a line is too long")
     for (const line of lines) yield decodeLine(line)
   }
-  if (rest !== "") throw new Error("its last line is cut off")
+  if (rest !== "") throw new Error("its last line is truncated")
 }
 
 /** Destination of an import. */

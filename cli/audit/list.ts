@@ -86,8 +86,9 @@ const printPage = ({ events, next_marker }: AuditPage, as_json: boolean) =>
   Effect.gen(function* () {
     if (as_json) {
       for (const event of events) yield* Console.log(JSON.stringify(event))
-    } else yield* Console.log(events.length === 0 ? "No such events." : eventTable(events))
-    if (next_marker !== undefined) yield* Console.error(`More exist: --marker ${next_marker}`)
+    } else yield* Console.log(events.length === 0 ? "No matching events." : eventTable(events))
+    if (next_marker !== undefined)
+      yield* Console.error(`More events exist: --marker ${next_marker}`)
   })
 
 export const list = Command.make(

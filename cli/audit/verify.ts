@@ -27,7 +27,7 @@ const summary = (found: Verification) => {
   const { commits, streams, checkpoints, unsealed, folded, position, root, fault_count } = found
   const { acknowledged } = found
   const known = acknowledged === 0 ? "" : `, ${acknowledged} unreadable and acknowledged`
-  const outcome = `${fault_count === 0 ? "whole" : `${fault_count} faults`}${known}`
+  const outcome = `${fault_count === 0 ? "intact" : `${fault_count} faults`}${known}`
   return (
     `${outcome}: ${commits} commits of ${streams} aggregates up to ${position}, ` +
     `${folded} snapshots folded, ${checkpoints} checkpoints, ${unsealed} commits after the last, ` +

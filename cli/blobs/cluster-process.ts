@@ -99,8 +99,8 @@ export const startNode = Effect.fnUntraced(function* (options: NodeProcessOption
   const url = yield* ready(child, options)
   const run = Effect.runForkWith(yield* Effect.context<never>())
   child.once("close", (code, signal) => {
-    const outcome = signal === null ? `with exit code ${code}` : `by ${signal}`
-    if (!is_over) run(onEnd(`${node_id} ended ${outcome}; the other nodes keep running`))
+    const outcome = signal === null ? `exited with code ${code}` : `was killed by ${signal}`
+    if (!is_over) run(onEnd(`${node_id} ${outcome}; the other nodes keep running`))
   })
   const node: NodeProcess = { node_id, url, data_dir, pid: child.pid ?? 0 }
   return node

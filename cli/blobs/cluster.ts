@@ -28,7 +28,7 @@ export const cluster = Command.make(
       Flag.withDefault(6),
     ),
     dir: Flag.String("dir").pipe(
-      Flag.withDescription("Folder that keeps their data (default: temporary, deleted at the end)"),
+      Flag.withDescription("Folder for their data (default: temporary, deleted at the end)"),
       Flag.optional,
     ),
     port: Flag.Int("port").pipe(

@@ -54,12 +54,12 @@ const dateOf = (instant: string) => instant.slice(0, "YYYY-MM-DD".length)
 
 const rejectedRows = ({ rejected }: FileReport) => sum(rejected.map(({ rows }) => rows))
 
-/** `legacy.csv (legacy, as of 2026-05-14): 1,860,604 rows, 412,004 of active carriers` */
+/** `legacy.csv (legacy, as of 2026-05-14): 1,860,604 rows, 412,004 for active carriers` */
 const lineOf = (report: FileReport) => {
   const { name, kind, as_of, rows, active, superseded, other } = report
   const parts = [
     countText(rows, "row"),
-    `${active.toLocaleString("en-US")} of active carriers`,
+    `${active.toLocaleString("en-US")} for active carriers`,
     ...(superseded > 0 ? [`${superseded.toLocaleString("en-US")} superseded by Motus`] : []),
     ...(other > 0 ? [`${other.toLocaleString("en-US")} without the prefix MC`] : []),
     ...(rejectedRows(report) > 0
@@ -232,9 +232,9 @@ const importing = Command.make(
   }, withInterruptExitCode),
 ).pipe(
   Command.withDescription(
-    "Replace the mirror by these files: exit code 0, 2 if some rows could not be imported, 1 if " +
-      "nothing was imported, 130 if it was interrupted. Name all files at once. A running " +
-      "search ends on the old mirror; the next one uses the new mirror.",
+    "Replace the mirror with these files: exit code 0, 2 if some rows could not be imported, 1 " +
+      "if nothing was imported, 130 if it was interrupted. List all files in one command. A " +
+      "running search finishes on the old mirror; the next one uses the new mirror.",
   ),
   Command.withExamples([
     {

@@ -36,7 +36,7 @@ export interface AccessOptions {
   readonly signal: AbortSignal
 }
 
-const remote_start = "check the address, and that the server runs"
+const remote_start = "check the address, and that the server is running"
 
 const authorityOf = async (path: string | undefined): Promise<Access["tls"]> => {
   if (path === undefined || path === "") return {}

@@ -29,7 +29,7 @@ const by_code: Readonly<Record<string, string>> = {
 const by_status: Readonly<Record<number, string>> = {
   403: "use a token with the required role or scope; on a development server: --as admin",
   429: "wait, then repeat the command",
-  503: "read the cause at /readyz of the server",
+  503: "see /readyz of the server for the cause",
 }
 
 interface ErrorResponse {
@@ -81,7 +81,8 @@ export const responseFailure = (response: ErrorResponse) => {
     textAt(envelope, "error.message")
   const detail = printable(message ?? text.trim().slice(0, text_chars_max))
   const name = code === undefined ? String(status) : `${status} ${printable(code)}`
-  const what = detail === "" ? `${name} to ${request.method} ${request.path}` : `${name}: ${detail}`
+  const what =
+    detail === "" ? `${name} for ${request.method} ${request.path}` : `${name}: ${detail}`
   const again_ms = isTransient(status) ? retryAfter(response.retry_after) : undefined
   return failure(endingOf(status), what, adviceFor(code, response), again_ms)
 }

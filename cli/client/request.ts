@@ -66,7 +66,7 @@ const bodyOf = (operation: Operation, input: Input): JsonObject | undefined => {
 }
 
 const nothingToChange = () =>
-  failure("usage", "Nothing to change: no flag names a new value", "--help lists the flags")
+  failure("usage", "Nothing to change: no flag sets a new value", "--help lists the flags")
 
 /**
  * Fails with all missing flags at once. Of two shapes of the API it lists those of the one that

@@ -90,7 +90,7 @@ const showList = async (session: Session, operation: Operation, input: RunInput)
     is_cut = found.length > items.length
   } while (marker !== undefined && count < limit)
   output.end()
-  if (marker !== undefined || is_cut) screen.err("More exist: --limit 0 shows all.\n")
+  if (marker !== undefined || is_cut) screen.err("More results exist: --limit 0 shows all.\n")
   else if (count === 0 && is_table) screen.err("None.\n")
 }
 

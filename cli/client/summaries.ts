@@ -24,7 +24,7 @@ export const summaries = {
   domains: "Settings of one domain",
   coverage: "Protected and unprotected shares",
   scheduling: "Pause or resume the schedules of all policies",
-  reconciliation: "Comparison of recorded with actual resources",
+  reconciliation: "Comparison of recorded and actual resources",
   "read-models": "Tables that are computed from the log",
   events: "Published events",
   webhooks: "Delivery of published events to your URL",

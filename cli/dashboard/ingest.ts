@@ -137,7 +137,7 @@ const runWithProgress = Effect.fnUntraced(function* (options: IngestOptions) {
 })
 
 const demo_note =
-  "This is generated data, none of it was ever published, and every page is marked accordingly. " +
+  "This is generated data; none of it was ever published, and every page is marked accordingly. " +
   "For real data use another data folder (ALMANAC_DATA_DIR)."
 
 export const ingest = Command.make(

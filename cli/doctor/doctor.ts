@@ -47,7 +47,7 @@ export const doctor = Command.make(
   Effect.fn(function* ({ url, json, only }) {
     const data_dir = process.env.ALMANAC_DATA_DIR || "./data"
     const found = yield* url === "" ? localFindings(only) : remoteFindings(url, data_dir, only)
-    const nothing = ok(only.join(", "), "Nothing to check here.")
+    const nothing = ok(only.join(", "), "Nothing to check.")
     const all = found.length === 0 ? [nothing] : found
     if (json) yield* Console.log(JSON.stringify(all))
     else for (const one of all) yield* Console.log(findingText(one))

@@ -6,7 +6,7 @@ import type { Settings } from "#schemas/settings.ts"
 /** Why another process may write to the log; undefined if none can. */
 export const inUseReason = Effect.fnUntraced(function* (configured: Settings) {
   if (configured.nats.url !== "") {
-    return "The log is on a server of its own (nats.url), where others may write to it."
+    return "The log is on an external server (nats.url), where other processes may write to it."
   }
   const running = yield* instance(configured)
   if (running !== undefined) return `Process ${running.pid} uses this data folder: stop it first.`

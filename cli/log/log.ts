@@ -54,7 +54,7 @@ const roll = Command.make(
     )
     const done =
       archive_bytes === undefined
-        ? "already exists; the rest of the previous one is removed"
+        ? "already exists; leftovers of the previous one were removed"
         : `begins after position ${base} with ${aggregates} aggregates`
     yield* Console.log(`generation ${generation} ${done}`)
     yield* Console.log(

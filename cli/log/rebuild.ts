@@ -128,7 +128,7 @@ const rowLine = ({ table, key, kind, columns }: ReadModelDifference["rows"][numb
 }
 
 const differenceText = ({ name, position, tables, count, rows }: ReadModelDifference) => {
-  const outcome = count === 0 ? "equals the log" : `${count} rows differ`
+  const outcome = count === 0 ? "matches the log" : `${count} rows differ`
   return [`${name}: ${outcome}, ${tables} tables at position ${position}`, ...rows.map(rowLine)]
     .join("\n")
     .replaceAll(/[\p{Cc}--\n]/gv, "?")

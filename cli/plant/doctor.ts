@@ -56,7 +56,7 @@ const dryRunLine = Effect.fnUntraced(function* ({ onnx_path, prepared }: Prepare
     try: () => dryRun(onnx_path, prepared, runs),
     catch: (error) => new NotUsable({ message: `ONNX Runtime cannot run it: ${String(error)}` }),
   })
-  const line = `dry run  ${median_ms.toFixed(1)} ms an image, the first ${first_ms.toFixed(1)} ms`
+  const line = `dry run  ${median_ms.toFixed(1)} ms per image, the first ${first_ms.toFixed(1)} ms`
   return is_finite ? line : "bad      the network returns a value that is not a number"
 })
 
@@ -65,7 +65,9 @@ export const doctor = Command.make(
   {
     model: modelArgument,
     classes: Argument.String("classes").pipe(
-      Argument.withDescription("Its class_indices.json (default: in the folder of the model)"),
+      Argument.withDescription(
+        "Class file (default: class_indices.json in the folder of the model)",
+      ),
       Argument.optional,
     ),
   },

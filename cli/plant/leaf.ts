@@ -45,7 +45,7 @@ export const leaf = Command.make(
       Flag.withDefault("DemoOval___Rust"),
     ),
     seed: Flag.Int("seed").pipe(
-      Flag.withDescription("Seed of the drawing; each seed draws another leaf"),
+      Flag.withDescription("Seed of the drawing; each seed draws a different leaf"),
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: seed_max }))),
       Flag.withDefault(default_seed),
     ),

@@ -143,7 +143,7 @@ const startRoles = Effect.fnUntraced(function* (
   ]
   if (mounted.length > 0 && mounted.every(({ app }) => app === undefined)) {
     return yield* new NothingServed({
-      message: "No service could start. The log lines above have the reasons.",
+      message: "No service could start. The log lines above give the reasons.",
     })
   }
   const of_store = store === undefined ? [] : [{ name: "blob-storage", text: store.metrics }]
@@ -212,7 +212,7 @@ const listen = Effect.fnUntraced(function* (
   })
   yield* Effect.addFinalizer(() => {
     is_ending = true
-    return Effect.logInfo("The process stops.").pipe(
+    return Effect.logInfo("The process is stopping.").pipe(
       Effect.andThen(shutdown),
       Effect.andThen(drained),
     )

@@ -51,7 +51,7 @@ export const restore = Command.make(
     )
     const { last } = manifest.log
     const quarantined = unreadable === 0 ? "" : `, ${unreadable} unreadable commits, which are kept`
-    yield* Console.log(`whole: position ${last}, made ${manifest.created_at}${quarantined}`)
+    yield* Console.log(`intact: position ${last}, made ${manifest.created_at}${quarantined}`)
     if (check) return
     yield* claimFolder(folder, manifest)
     yield* restoreState({

@@ -14,7 +14,9 @@ export class StateRefused extends Schema.TaggedError<StateRefused>()("StateRefus
 }
 
 export const passphraseFile = Flag.String("passphrase-file").pipe(
-  Flag.withDescription("File whose first line encrypts the backup; - for standard input"),
+  Flag.withDescription(
+    "File with the passphrase of the backup in its first line; - for standard input",
+  ),
   Flag.optional,
 )
 
@@ -38,7 +40,8 @@ export const passphraseOf = Effect.fnUntraced(function* (file: Option.Option<str
     file.value === "-" ? yield* standardInput : yield* readBounded(file.value, passphrase_bytes_max)
   const [line = ""] = text.split(/\r?\n/)
   if (line !== "" && Buffer.byteLength(text) <= passphrase_bytes_max) return Redacted.make(line)
-  const message = `${file.value} has no passphrase of 1 to ${passphrase_bytes_max} bytes.`
+  const limits = `1 to ${passphrase_bytes_max} bytes`
+  const message = `The first line of ${file.value} must be a passphrase of ${limits}.`
   return yield* new StateRefused({ message })
 })
 

@@ -80,7 +80,7 @@ const readPem = (path: string, name: string) =>
 const hasPeerCertificate = (socket: TLSSocket) =>
   Object.keys(socket.getPeerCertificate()).length > 0
 
-const key_mismatch = "the key is not that of the certificate"
+const key_mismatch = "the private key does not match the certificate"
 
 /** Reads the files of `[tls]`. Fails with ListenFailure if they cannot be used together. */
 const readTls = Effect.fnUntraced(function* ({ cert, key, client_ca }: ListenerSettings["tls"]) {

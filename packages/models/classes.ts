@@ -104,7 +104,7 @@ export const readClasses = async (
     return rejectFile(`${chosen} does not exist${advice}`)
   }
   if (!found.isFile()) return rejectFile(`${chosen} is not a file`)
-  if (found.size > file_bytes_max) return rejectFile(`${chosen} has more than 1 MB`)
+  if (found.size > file_bytes_max) return rejectFile(`${chosen} is larger than 1 MB`)
   const text = await readFile(chosen, "utf8").catch(() => rejectFile(`${chosen} cannot be read`))
   return parseClasses(text, extname(chosen).toLowerCase() === ".txt" ? "text" : "json")
 }

@@ -54,7 +54,7 @@ const runConversion = (request: ConversionRequest, signal: AbortSignal): Promise
       const cause = signal_name === null ? `code ${code}` : signal_name
       reject(
         modelError(
-          `Reading the model ended with ${cause}: the file is damaged or memory is short.`,
+          `Reading the model failed with ${cause}: the file is damaged, or memory ran out.`,
         ),
       )
     })

@@ -30,7 +30,7 @@ const types: Readonly<Record<string, ValueType>> = {
 }
 
 const readManifest = (path: string): Json => {
-  if (statSync(path).size > json_bytes_max) return reject("The model.json has more than 64 MB.")
+  if (statSync(path).size > json_bytes_max) return reject("The model.json is larger than 64 MB.")
   const json: unknown = JSON.parse(readFileSync(path, "utf8"))
   if (!isRecord(json)) return reject("The model.json is not a tfjs model.")
   if (json.format === "graph-model") {
@@ -72,7 +72,7 @@ const concatenate = (paths: ReadonlyArray<string>) => {
     return { path, offset: bytes - size, bytes: size }
   })
   const read = (start: number, length: number) => {
-    if (start + length > bytes) return reject("The weight files of the model.json are cut off.")
+    if (start + length > bytes) return reject("The weight files of the model.json are truncated.")
     const into = Buffer.alloc(length)
     for (const shard of shards) {
       const from = Math.max(start, shard.offset)
@@ -89,10 +89,10 @@ const concatenate = (paths: ReadonlyArray<string>) => {
 const readShard = (path: string, into: Buffer, offset: number) => {
   const file = openSync(path, "r")
   try {
-    if (fstatSync(file).size < offset + into.length) reject("A weight file is cut off.")
+    if (fstatSync(file).size < offset + into.length) reject("A weight file is truncated.")
     for (let read = 0; read < into.length; ) {
       const more = readSync(file, into, read, into.length - read, offset + read)
-      if (more === 0) reject("A weight file is cut off.")
+      if (more === 0) reject("A weight file is truncated.")
       read += more
     }
   } finally {

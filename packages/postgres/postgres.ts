@@ -127,7 +127,7 @@ const openShadow = Effect.fnUntraced(function* <Tables>({
     checkpoint: () => known,
     dump: own.run((client) => dumpOf(client, place)),
     place: () => "own",
-    shadow: Effect.fail(new DatabaseUnusable({ detail: "This database is a rebuild itself." })),
+    shadow: Effect.fail(new DatabaseUnusable({ detail: "This database is itself a rebuild." })),
     replace: () => Effect.succeed(false),
     compare: () => Effect.fail(new DatabaseUnusable({ detail: "This database is a rebuild." })),
   }

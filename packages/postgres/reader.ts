@@ -48,7 +48,7 @@ const dialectOf = (pool: pg.Pool): Dialect => {
       }
     },
     streamQuery: () => {
-      throw new Error("The reader does not stream.")
+      throw new Error("The reader does not support streaming.")
     },
   }
   return {

@@ -93,7 +93,7 @@ const ready_batches_max = 2
 /** Smaller files are decoded within a few milliseconds. */
 const small_bytes_max = 256 * 1024
 
-const shutting_down: Failure = { kind: "failed", detail: "The service is ending." }
+const shutting_down: Failure = { kind: "failed", detail: "The service is shutting down." }
 
 /** Maps a result of another kind to a failure. */
 const unexpected = (result: TaskResult): Failure =>

@@ -107,7 +107,7 @@ const copyTransposed = (tensor: Float32Array, batch: Float32Array, at: number) =
   }
 }
 
-const wrong_size = "The network returned a row whose length is not the number of classes."
+const wrong_size = "The network returned a row with the wrong number of classes."
 
 /** Output values per image. */
 const outputLength = ({ classes, is_single }: Network["output"]) =>

@@ -75,7 +75,7 @@ export const poolWorker = (options: PoolWorkerOptions): PoolWorker => {
     worker = undefined
     is_ready = false
     const detail = is_ending
-      ? "The service is ending."
+      ? "The service is shutting down."
       : `The thread that processed it exited: ${why}`
     for (const { done } of tasks.splice(0)) done({ kind: "failed", detail })
     if (is_ending) return

@@ -18,7 +18,7 @@ const spared_chars_max = 300_000
 /** Maximum length of restic's message in an error. */
 const why_chars_max = 200
 
-export const tooMany = failsBefore(`A plan has at most ${entries_max} entries.`)
+export const tooMany = failsBefore(`The plan exceeds the maximum of ${entries_max} entries.`)
 const tooManySpared = failsBefore("Too many new folders contain files that the backup excluded.")
 
 interface ExactRestore {

@@ -32,7 +32,7 @@ export const reader = Effect.gen(function* () {
       return { rows: (await thread.request({ path, inode, sql, parameters })) as Array<Row> }
     },
     streamQuery: () => {
-      throw new Error("The reader does not stream.")
+      throw new Error("The reader does not support streaming.")
     },
   })
   const rejectWrite = () => Promise.reject(new Error("The reader is read-only."))

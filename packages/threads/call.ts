@@ -73,7 +73,7 @@ export const threadCall = <Request, Response>(
       return response.promise.finally(() => clearTimeout(timer))
     },
     end: async () => {
-      if (thread !== undefined) await terminate(thread, "was ended")
+      if (thread !== undefined) await terminate(thread, "was stopped")
     },
   }
 }

@@ -182,7 +182,7 @@ export const finishDemo = async (
   }
   await writeTrained(job.staging, { network, weights, classes: demo_classes, metrics })
   return [
-    `held out: ${percent(score.accuracy)} of ${score.pictures} pictures right`,
+    `held out: ${percent(score.accuracy)} of ${score.pictures} pictures correct`,
     `not a leaf: AUROC ${trained_kinds.auroc} on kinds it was trained on, ` +
       `${held_back_kinds.auroc} on kinds it has never seen`,
   ]
@@ -251,7 +251,7 @@ const runFolder = async (tf: Tensors, job: FolderJob, report: Report) => {
   for (const { remove } of parts) await remove()
   await writeTrained(staging, { network, weights, classes: names, metrics })
   return [
-    `held out: ${percent(score.accuracy)} of ${score.pictures} images right`,
+    `held out: ${percent(score.accuracy)} of ${score.pictures} images correct`,
     ...notMeasured(names, held_out.labels),
     ...leftOut(skipped),
   ]

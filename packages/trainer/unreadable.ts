@@ -39,7 +39,7 @@ export const requireRead = (
 export const notMeasured = (classes: ReadonlyArray<string>, held_out: Uint16Array) => {
   const measured = new Set(held_out)
   const missing = classes.filter((_, label) => !measured.has(label))
-  return missing.length === 0 ? [] : [`nothing is held out ${ofClasses(missing)}`]
+  return missing.length === 0 ? [] : [`no images are held out ${ofClasses(missing)}`]
 }
 
 /** Reports files that cannot be decoded. */

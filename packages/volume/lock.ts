@@ -36,7 +36,7 @@ const refused = (folder: string, cause: unknown) => {
   const reason = causeText(cause)
   const detail = is_held ? `${folder} is in use by another store` : `${folder}: ${reason}`
   const code = is_held ? "LOCKED" : "IO"
-  return new FileFailure({ message: `The blob store cannot open: ${detail}`, code })
+  return new FileFailure({ message: `The blob store cannot be opened: ${detail}`, code })
 }
 
 /**

@@ -70,7 +70,7 @@ const zipOf = (file: ZipFile, entries: ReadonlyMap<string, Entry>): Zip => {
     if (entry === undefined) return undefined
     if (entry.uncompressedSize > bytes_max) {
       const max = Math.round(bytes_max / 2 ** 20)
-      throw zipFailure("too large", `${name} has more than ${max} MB`)
+      throw zipFailure("too large", `${name} is larger than ${max} MB`)
     }
     return piecesOf(file, entry)
   }

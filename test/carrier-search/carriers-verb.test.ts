@@ -43,8 +43,8 @@ describe("carriers import", () => {
     expect(stderr.split("\n").map((line) => line.slice(0, 8))).toEqual(["m.csv.gz", "l.csv (l", ""])
     expect(code).toBe(0)
     expect(stdout.split("\n")).toEqual([
-      "m.csv.gz (motus, as of 2026-11-19): 1 row, 1 of active carriers",
-      "l.csv (legacy, as of 2026-05-14): 3 rows, 1 of active carriers, 1 superseded by Motus",
+      "m.csv.gz (motus, as of 2026-11-19): 1 row, 1 for active carriers",
+      "l.csv (legacy, as of 2026-05-14): 3 rows, 1 for active carriers, 1 superseded by Motus",
       `The mirror has 3 MC numbers and 2 active carriers: ${path}`,
       "",
     ])
@@ -66,7 +66,7 @@ describe("carriers import", () => {
     for (const time of ["first", "second"]) {
       const { code, stdout } = await carriers("import", file)
       expect(code, time).toBe(0)
-      expect(stdout).toMatch(/4 rows, 3 of active carriers\n/)
+      expect(stdout).toMatch(/4 rows, 3 for active carriers\n/)
       expect(stdout).toMatch(/The mirror has 2 MC numbers and 3 active carriers/)
     }
     expect(mirror()).toMatchObject({ numbers: 2, carriers: 3 })

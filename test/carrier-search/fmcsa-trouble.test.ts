@@ -109,7 +109,7 @@ describe("FMCSA in trouble", () => {
         yield* Effect.flip(searched(one))
         const result = yield* source
         assert.isFalse(result.is_healthy)
-        assert.match(result.detail ?? "", /503, it is busy/)
+        assert.match(result.detail ?? "", /is busy and returned 503/)
         is_busy = false
         // A response in the same millisecond does not count as later.
         yield* Effect.sleep(2)

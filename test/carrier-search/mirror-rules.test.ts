@@ -271,13 +271,13 @@ describe("a header", () => {
       "misses columns of legacy",
       "docket_number,dot_number,common_stat,contract_stat\nMC1,1,A,N\n",
       "f.csv is neither FMCSA's legacy file nor a Motus file; " +
-        "the nearest is legacy: legal_name, broker_stat are missing",
+        "the closest match is legacy: legal_name, broker_stat are missing",
     ],
     [
       "misses a column of Motus",
       `${motus_head.replace("op_auth_status", "status")}\nMC1,1,A,N,X\n`,
       "f.csv is neither FMCSA's legacy file nor a Motus file; " +
-        "the nearest is motus: op_auth_status are missing",
+        "the closest match is motus: op_auth_status are missing",
     ],
     ["is missing", "", "f.csv is empty"],
     ["has no rows below it", `${legacy_head}\n\n`, "f.csv has a header and no rows"],

@@ -88,9 +88,9 @@ export const final: Readonly<Record<string, readonly [Reply, RegExp]>> = {
 /** Retried with fewer concurrent requests. */
 export const busy: Readonly<Record<string, readonly [Reply, RegExp]>> = {
   "429": [{ status: 429, body: "" }, /429, too many requests/],
-  "502": [{ status: 502, body: "<html>Bad Gateway</html>" }, /502, it is busy/],
-  "503": [{ status: 503, body: "{}" }, /503, it is busy/],
-  "504": [{ status: 504, body: "" }, /504, it is busy/],
+  "502": [{ status: 502, body: "<html>Bad Gateway</html>" }, /is busy and returned 502/],
+  "503": [{ status: 503, body: "{}" }, /is busy and returned 503/],
+  "504": [{ status: 504, body: "" }, /is busy and returned 504/],
   "a reset": [{ status: 200, body: "", manner: "reset" }, /closed the connection/],
   "an answer that breaks off": [{ ...json([]), manner: "break off" }, /closed the connection/],
   "no answer": [{ status: 200, body: "", manner: "hang" }, /^timeout/],

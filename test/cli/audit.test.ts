@@ -158,7 +158,7 @@ describe("audit verify", () => {
       yield* story
       const { out } = yield* printed(verifyLog(options))
       assert.equal(out.length, 1)
-      assert.match(out[0] ?? "", /^whole: 5 commits of 2 aggregates up to 5, 5 snapshots folded/)
+      assert.match(out[0] ?? "", /^intact: 5 commits of 2 aggregates up to 5, 5 snapshots folded/)
     }).pipe(Effect.provide(app)),
   )
 
@@ -219,9 +219,9 @@ const requests = Effect.fnUntraced(function* (folder: string) {
   assert.deepEqual(positions(list.out), [4, 3, 1])
   const page = yield* verb("list", "--limit", "2", "--order", "asc")
   assert.match(page.out[0] ?? "", /^POSITION .*\n1\.0 .*\n2\.0 [^\n]*$/)
-  assert.deepEqual(page.err, ["More exist: --marker 2.0"])
+  assert.deepEqual(page.err, ["More events exist: --marker 2.0"])
   const none = yield* verb("list", "--actor", "nobody")
-  assert.deepEqual([none.out, none.err], [["No such events."], []])
+  assert.deepEqual([none.out, none.err], [["No matching events."], []])
   const misspelt = yield* verb("list", "--type", "LeaderElectd")
   assert.match(misspelt.err.join("\n"), /^--type: .* did you mean LeaderElected\?$/)
 
@@ -256,7 +256,7 @@ const requests = Effect.fnUntraced(function* (folder: string) {
 
   const verify = yield* verb("verify")
   assert.equal(verify.value._tag, "Success")
-  assert.match(verify.out[0] ?? "", /^whole: 5 commits of 2 aggregates/)
+  assert.match(verify.out[0] ?? "", /^intact: 5 commits of 2 aggregates/)
   const program = yield* verb("verify", "--json")
   assert.equal(JSON.parse(program.out[0] ?? "").fault_count, 0)
 })

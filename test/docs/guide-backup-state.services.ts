@@ -24,7 +24,7 @@ describeWithServer("docs/guide-backup-state.md", () => {
       const before = await walk(folder, [back_up, check], environment)
       assert.equal(before.code, 0, before.output)
       assert.match(before.output, /backed up to backup: position \d+ of generation 1/)
-      assert.match(before.output, /whole: position \d+/)
+      assert.match(before.output, /intact: position \d+/)
       await first.stop()
       const after = await walk(folder, [restore, look], environment)
       assert.equal(after.code, 0, after.output)

@@ -29,7 +29,7 @@ describeWithServer("docs/guide-scale-out.md, on three nats-servers", () => {
       })
       const contents = [1, 2, 3].map((n) => readFileSync(join(folder, `nats-${n}.log`), "utf8"))
       assert.equal(code, 0, `${output}\n${contents.join("\n")}`)
-      assert.match(output, /whole/)
+      assert.match(output, /intact/)
     },
     timeout_ms,
   )

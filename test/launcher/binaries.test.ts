@@ -73,7 +73,7 @@ describe("a program", () => {
     writeVersioned(join(folder, "first", "restic"), "0.14.0")
     const line = missingBinary("restic", { environment })
     expect(line).toContain("restic 0.18 or later")
-    expect(line).toContain(`${join(folder, "first", "restic")} is 0.14.0, too old`)
+    expect(line).toContain(`${join(folder, "first", "restic")} is 0.14.0, which is too old`)
     expect(line).toContain("https://restic.net")
     expect(line).not.toContain("\n")
   })

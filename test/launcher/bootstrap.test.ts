@@ -150,8 +150,8 @@ describe.runIf(has_debian)("a missing program", () => {
     const { code, stderr } = await runNode(checkout, start).ended
     expect(code).toBe(1)
     const last = stderr.trim().split("\n").at(-1)
-    expect(last).toMatch(/^almanac: nats-server 2\.15 or later is needed/)
-    expect(last).toContain("is 2.9.10, too old")
+    expect(last).toMatch(/^almanac: nats-server 2\.15 or later is required/)
+    expect(last).toContain("is 2.9.10, which is too old")
   })
 
   it("is skipped if it is restic, but not if everything is required", async () => {

@@ -34,7 +34,7 @@ describe("almanac plant doctor", () => {
     expect(stdout).toMatch(/^output +4 classes, probabilities that sum to one$/m)
     expect(stdout).toMatch(/^scale +the network divides by 255 itself/m)
     expect(stdout).toMatch(/^classes +4: a \.\.\. d$/m)
-    expect(stdout).toMatch(/^dry run +[\d.]+ ms an image, the first [\d.]+ ms$/m)
+    expect(stdout).toMatch(/^dry run +[\d.]+ ms per image, the first [\d.]+ ms$/m)
   })
 
   it("ends with 1 where the classes do not fit", async () => {

@@ -81,7 +81,7 @@ describe("the queue", () => {
       // The two that a thread held may still have received a result.
       expect(ends.flatMap(failuresOf).length).toBeGreaterThanOrEqual(3)
       for (const failure of ends.flatMap(failuresOf)) {
-        expect(failure).toEqual(new InferenceFailed({ detail: "The service is ending." }))
+        expect(failure).toEqual(new InferenceFailed({ detail: "The service is shutting down." }))
       }
     }),
   )

@@ -131,7 +131,7 @@ describeWithServer("rebuild --diff and audit diff", () => {
 
       const whole = yield* verb("rebuild", "--diff", "system")
       assert.equal(whole.value._tag, "Success")
-      assert.match(whole.out[0] ?? "", /^system: equals the log, \d tables at position 3$/)
+      assert.match(whole.out[0] ?? "", /^system: matches the log, \d tables at position 3$/)
 
       const kept = join(folder, "read-models")
       spoil(

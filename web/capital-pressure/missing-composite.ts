@@ -31,7 +31,7 @@ const reasonOf = (dashboard: Dashboard): readonly [headline: string, text: strin
   }
   return [
     "Not enough history for a composite.",
-    "A z-score needs one to four years of values of a metric.",
+    "A z-score needs one to four years of a metric's values.",
   ]
 }
 

@@ -25,7 +25,7 @@ const carriers = (amount: number) => `${count(amount)} carrier${amount === 1 ? "
 /** "1,204 carriers in MC 1 to 500" */
 export const headline = ({ found, range, outcome }: Run): string => {
   const amount = found.numbers.length
-  if (outcome?.kind === "done" && amount === 0) return `No carrier in ${rangeText(range)}`
+  if (outcome?.kind === "done" && amount === 0) return `No carriers in ${rangeText(range)}`
   const so_far = outcome?.kind === "done" ? "" : " so far"
   return `${carriers(amount)}${so_far} in ${rangeText(range)}`
 }

@@ -85,7 +85,7 @@ async function* linesOf(body: ReadableStream<Uint8Array>) {
 /** Parses a line. The cast trusts the server; a test compares the types with its schemas. */
 const lineOf = (text: string): Line => {
   const line: unknown = JSON.parse(text)
-  if (typeof line !== "object" || line === null) throw new SyntaxError("no object")
+  if (typeof line !== "object" || line === null) throw new SyntaxError("not an object")
   return line as Line
 }
 

@@ -55,7 +55,7 @@ export const demoBadge = () =>
 
 const errorOf = ({ is_healthy, detail, last_error, last_error_at }: Source, now: number) => {
   if (!is_healthy) {
-    return h("p", { class: "failure" }, sentence(detail ?? "It cannot be asked now"))
+    return h("p", { class: "failure" }, sentence(detail ?? "The registry is unavailable"))
   }
   if (last_error === null || last_error_at === null) return null
   const when = relativeTime(zoneless(last_error_at), now)
@@ -98,14 +98,14 @@ const setups = [
   {
     title: "Or import FMCSA's public files",
     why:
-      "Its licensing records are CSV files at data.transportation.gov, the legacy ones and " +
-      "Motus. Searches then need no network.",
+      "FMCSA publishes its licensing records at data.transportation.gov, as a legacy CSV file " +
+      "and a Motus CSV file. Searches then need no network.",
     command: "npm run almanac -- carriers import legacy.csv motus.csv",
   },
   {
     title: "Or query FMCSA",
     why:
-      "A free QCMobile web key of your own lets each search look up the current data of every " +
+      "With your own free QCMobile web key, each search looks up the current data of every " +
       "number.",
     command: "FMCSA_WEB_KEY=your-key npm start",
   },

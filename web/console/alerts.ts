@@ -75,7 +75,7 @@ const clusterAlerts = ({ nodes, under_replicated }: ClusterMetrics): readonly Al
       ({ node_id }): Alert => ({
         tone: "bad",
         title: `Node ${shortId(node_id)} is offline`,
-        text: "Its blobs are read from other nodes. Restart it, or remove it with a leave.",
+        text: "Its blobs are read from other nodes. Restart it, or remove it from the cluster.",
         href,
       }),
     ),

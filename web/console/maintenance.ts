@@ -47,7 +47,7 @@ const schedulingCard = (
         onDone,
         path: `${scheduling_path}/${paused ? "resume" : "pause"}`,
         explanation: paused
-          ? "Policies start backups again from now on. Runs that were missed are not repeated."
+          ? "Policies start backups again. Missed runs are not repeated."
           : "No policy starts a backup until schedules resume. Running jobs continue.",
       }),
     ),

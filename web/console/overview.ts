@@ -196,7 +196,7 @@ const attention = (all: Results, now: number) => {
     { class: "attention", "aria-labelledby": "attention", "data-key": "attention" },
     h("h2", { id: "attention" }, alerts.length === 0 ? "No alerts" : "Needs attention"),
     alerts.length === 0 &&
-      h("p", { class: "note" }, "All services that this token can read work normally."),
+      h("p", { class: "note" }, "All services that this token can read are working normally."),
     h(
       "ul",
       {},

@@ -37,7 +37,7 @@ const search = (text: string) =>
     textField("of", "Id, service.aggregate or service.aggregate.id", text, "an id"),
     h("button", { type: "submit" }, "Find"),
     h("a", { href: historyAddress("blob-storage.cluster") }, "Blob cluster"),
-    h("a", { href: "#audit" }, "Browse the audit"),
+    h("a", { href: "#audit" }, "Browse the audit log"),
   )
 
 const emptyState = () =>

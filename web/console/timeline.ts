@@ -118,7 +118,8 @@ const footer = ({ next_marker, events, is_loading_older }: State, loadOlder: () 
 
 const body = (state: State, draw: () => void, loadOlder: () => void) => {
   if (!state.is_read) return [loading()]
-  const problem_parts = state.problem === undefined ? [] : [problemBox(state.problem, "The audit")]
+  const problem_parts =
+    state.problem === undefined ? [] : [problemBox(state.problem, "The audit log")]
   if (state.events.length === 0 && state.problem === undefined) {
     const is_filtered = Object.keys(state.filters).length > 0
     return [

@@ -61,15 +61,19 @@ const curlOf = (operation: Operation) => {
 /** The access that the operation needs. */
 const accessOf = ({ security }: Operation): Child => {
   if (security === undefined) return undefined
-  if (security.length === 0) return h("p", { class: "access" }, "Public: needs no token.")
+  if (security.length === 0) return h("p", { class: "access" }, "Public: no token required.")
   const names = [...new Set(security.flatMap((one) => one.bearer ?? []))]
   const has_identity = security.some((one) => one.keystone !== undefined)
   if (has_identity) {
-    return h("p", { class: "access" }, "Needs a token whose roles and scope pass the policy rule.")
+    return h(
+      "p",
+      { class: "access" },
+      "Requires a token with roles and a scope that pass the policy rule.",
+    )
   }
-  if (names.length === 0) return h("p", { class: "access" }, "Needs a token.")
+  if (names.length === 0) return h("p", { class: "access" }, "Requires a token.")
   const codes = names.map((name, index) => [index > 0 && " or ", h("code", {}, name)])
-  return h("p", { class: "access" }, "Needs a token with the scope or role ", codes, ".")
+  return h("p", { class: "access" }, "Requires a token with the scope or role ", codes, ".")
 }
 
 const part = (title: string, ...children: readonly Child[]) =>

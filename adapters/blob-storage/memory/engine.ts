@@ -248,7 +248,7 @@ const makeWrites = (state: MemoryState, room: Room, size_max_bytes: number) => {
         ? tooLarge()
         : {
             _tag: "BlobStoreFailed",
-            detail: `The put has more than the ${announced} bytes that were announced.`,
+            detail: `The put exceeds its announced size of ${announced} bytes.`,
           }
     const { expected_id } = order
     const mayRepeat = () => expected_id === undefined || state.held.has(expected_id)
@@ -294,7 +294,7 @@ const makeReceive =
     const fault = orderFault(order, announced)
     const tooLong = (): BlobFault => ({
       _tag: "BlobStoreFailed",
-      detail: `The copy has more than the ${announced} bytes that were announced.`,
+      detail: `The copy exceeds its announced size of ${announced} bytes.`,
     })
     const intake = makeIntake(room, announced, tooLong)
     const finish = (at: bigint): ReceiveResult => {

@@ -93,11 +93,13 @@ const versionsOver = (
     /** Why the other node, or this one, refused to upgrade the connection. */
     rejectionOf: (response: IncomingMessage) => {
       if (response.statusCode !== upgrade_required && response.statusCode !== switching) {
-        const detail = `${address} rejected this node: is its secret or cluster different?`
+        const detail = `${address} rejected this node: check that secret and cluster match on both`
         return peerFailure("UNAUTHENTICATED", detail)
       }
       versionWith(response)
-      return unavailable(`${address} runs a release that shares no protocol version with this node`)
+      return unavailable(
+        `${address} runs a release that has no protocol version in common with this node`,
+      )
     },
     /**
      * The link over an upgraded connection. Without a common version, closes the connection and

@@ -72,7 +72,7 @@ const receive = async (
     if (received_bytes !== bytes) {
       throw peerFailure(
         "INTERNAL",
-        `a copy of ${bytes} bytes arrived with ${received_bytes} or more`,
+        `a copy of ${bytes} bytes was announced, but ${received_bytes} or more arrived`,
       )
     }
     const { copy, created } = await receiving.finish(now())

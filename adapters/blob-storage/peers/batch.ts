@@ -86,7 +86,10 @@ export const decodeBatch = (
     return { order, bytes: whole.subarray(begin, end) }
   })
   if (end === whole.length) return copies
-  throw peerFailure("INTERNAL", `a batch of ${end} bytes arrived with ${whole.length}`)
+  throw peerFailure(
+    "INTERNAL",
+    `a batch of ${end} bytes was announced, but ${whole.length} arrived`,
+  )
 }
 
 const [failed, existed, stored] = [0, 1, 2] as const

@@ -74,7 +74,7 @@ const isStream = (bytes: CopyBytes): bytes is AsyncIterable<Uint8Array> =>
  * The failure of a request that an older release does not support. It succeeds after the upgrade.
  */
 const older = ({ node_id }: Peer, what: string) =>
-  peerFailure("UNAVAILABLE", `${node_id} is of an older release, which ${what}`)
+  peerFailure("UNAVAILABLE", `${node_id} runs an older release, which ${what}`)
 
 const isOlder = ({ version }: Connection) => version < version_with_puts
 

@@ -58,19 +58,19 @@ export const connectionFailure = (code: string): RequestFailure => {
   switch (code) {
     case "TOO_LARGE":
     case "UND_ERR_RES_EXCEEDED_MAX_SIZE":
-      return permanent("returned more bytes than a feed can have", advice.form)
+      return permanent("exceeded the maximum response size", advice.form)
     case "BAD_ENCODING":
       return permanent("sent an encoding that was not requested", advice.form)
     case "ENOTFOUND":
     case "EAI_AGAIN":
-      return temporary("is at a name that cannot be resolved", advice.network)
+      return temporary("has a host name that cannot be resolved", advice.network)
     case "ETIMEDOUT":
     case "UND_ERR_HEADERS_TIMEOUT":
     case "UND_ERR_BODY_TIMEOUT":
       return temporary("did not respond in time")
     case "ERR_OTHER_HOST":
       return permanent(
-        "is requested from one host only, because its certificate is not verified",
+        "can be fetched from one host only, because its certificate is not verified",
         advice.moved,
       )
   }
@@ -84,7 +84,7 @@ export const connectionFailure = (code: string): RequestFailure => {
 /** A redirect to another host; `hostname` is "" for a redirect loop. */
 export const redirectFailure = (hostname: string): RequestFailure =>
   hostname === ""
-    ? permanent("redirects too often", advice.moved)
+    ? permanent("redirects too many times", advice.moved)
     : permanent(
         `redirects to another host (${hostname.slice(0, hostname_chars_max)})`,
         advice.moved,

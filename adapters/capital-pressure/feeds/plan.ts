@@ -78,11 +78,11 @@ export const fromResult = <A>(read: Result.Result<A, string>): Effect.Effect<A, 
 
 /** Remedies for a failed feed. */
 export const advice = {
-  later: "The next ingest requests it again.",
+  later: "The next ingest retries it.",
   form: "Its format may have changed: until Almanac supports it, use ingest --source file:DIR.",
   moved: "It may have moved: until Almanac supports its new address, use ingest --source file:DIR.",
   refused: "Set capital.contact to identify yourself, or fetch it from another network.",
-  network: "Check that this machine can reach it; the next ingest requests it again.",
+  network: "Check that this machine can reach it; the next ingest retries it.",
   clock: "Check this machine's clock and CA certificates: verification cannot be turned off.",
 } as const
 

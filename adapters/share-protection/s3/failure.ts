@@ -24,9 +24,9 @@ export const s3Failure = (cause: unknown): S3Failure => {
   const summary = [status, codeText(name)].filter((part) => part !== "").join(" ")
   const failure = (kind: S3Failure["kind"], message: string) =>
     new S3Failure({ kind, code: codeText(name), message })
-  if (status === 401 || status === 403) return failure("denied", `does not allow it (${summary})`)
+  if (status === 401 || status === 403) return failure("denied", `denies access (${summary})`)
   if (name === "NoSuchBucket") return failure("missing", `has no such bucket (${summary})`)
-  if (status === 404) return failure("missing", `does not have it (${summary})`)
+  if (status === 404) return failure("missing", `has no such bucket or object (${summary})`)
   if (status >= 300 && status < 400) {
     return failure("odd", `redirects to another address, which is not followed (${summary})`)
   }
@@ -80,7 +80,7 @@ const messages: Readonly<Record<string, string>> = {
   TimeoutError: slow,
   ETIMEDOUT: slow,
   ECONNREFUSED: "rejects connections",
-  [refused_address]: "has no public address, and none in targets.allowed_networks",
+  [refused_address]: "has no address that is public or in targets.allowed_networks",
   EPROTO: "does not speak TLS",
   AnswerTooLong: "returned a response that is too long",
 }

@@ -45,7 +45,8 @@ export const preflight = Effect.fnUntraced(function* (
       yield* asCheck("reachability", reachable(s3))
       yield* writable(s3, bucket)
       const versioning = yield* asCheck("versioning", hasVersions(s3))
-      if (shape === "B" && !versioning) return yield* failed("versioning", "the bucket keeps none.")
+      if (shape === "B" && !versioning)
+        return yield* failed("versioning", "the bucket keeps no versions.")
       yield* locking(s3)
       const expiring = yield* asCheck("lifecycle", expiringRule(s3))
       if (expiring !== undefined) {
@@ -107,7 +108,7 @@ const roundTrip = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
     return await Body?.transformToString()
   })
   yield* hide(s3, key)
-  if (read !== text) return yield* oddFailure("returns other bytes than were written")
+  if (read !== text) return yield* oddFailure("returned different bytes than were written")
   // Fails if the bucket locks new objects; then the canary stays until a purge.
   if (version_id !== undefined) yield* Effect.ignore(remove(s3, { key, version_id }))
 })
@@ -139,7 +140,8 @@ const hasVersions = (s3: OpenBucket) =>
  */
 const locking = Effect.fnUntraced(function* (s3: OpenBucket) {
   const default_lock = yield* asCheck("object_lock", defaultLock(s3))
-  if (default_lock === undefined) return yield* failed("object_lock", "the bucket has none.")
+  if (default_lock === undefined)
+    return yield* failed("object_lock", "the bucket has no default lock.")
   const until = (yield* Clock.currentTimeMillis) + canary_lock_s * 1000
   const { key, version_id } = yield* asCheck(
     "object_lock",

@@ -116,7 +116,7 @@ const messageOf = (
 
 const unknown_key: Outcome = {
   is_delivered: false,
-  detail: "The key of its secret is no longer this server's key: rotate the secret.",
+  detail: "Its secret was encrypted with a key that this server does not have: rotate the secret.",
 }
 
 /** The sender for these settings; `resolve` replaces the system's name resolution. */

@@ -115,5 +115,5 @@ export const listBlobs = async (session: Session, options: ListOptions) => {
     cursor = memberAt(body, "has_more") === true ? textAt(body, "next_cursor") : undefined
   } while (cursor !== undefined && count < limit)
   output.end()
-  if (cursor !== undefined) screen.err("More exist: --limit 0 shows all.\n")
+  if (cursor !== undefined) screen.err("More blobs exist: --limit 0 shows all.\n")
 }

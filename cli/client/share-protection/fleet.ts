@@ -45,7 +45,7 @@ export const workers: CommandGroup = {
       command: "retire",
       method: "POST",
       path: "/v1/admin/workers/{id}/retire",
-      what: "End a drained worker",
+      what: "Shut down a drained worker",
     },
   ],
 }
@@ -104,7 +104,7 @@ export const domains: CommandGroup = {
       command: "update",
       method: "PATCH",
       path: "/v1/admin/domains/{domain_id}",
-      what: "Change the settings of a domain, from the next reconciliation on",
+      what: "Change the settings of a domain; the next reconciliation applies them",
       example: "almanac domains update DOMAIN_ID --quota-backups 500",
       body: fieldsOf(DomainSettings),
     },
@@ -149,7 +149,7 @@ export const scheduling: CommandGroup = {
       command: "pause",
       method: "POST",
       path: "/v1/admin/scheduling/pause",
-      what: "Start no scheduled backup until scheduling is resumed",
+      what: "Pause scheduled backups",
     },
     {
       command: "resume",

@@ -82,7 +82,7 @@ const findByName = async (
   }
   throw failure(
     "usage",
-    `There are too many to look for the ${noun} ${printable(name)}`,
+    `The list is too long to find the ${noun} ${printable(name)} by name`,
     "use its id",
   )
 }

@@ -37,7 +37,9 @@ export const endOrphans = Effect.fnUntraced(function* (config_path: string) {
     const orphans = yield* serversOf(config_path)
     if (orphans.length === 0) return
     const names = orphans.join(", ")
-    yield* Effect.logWarning(`stopping nats-server ${names} of an earlier run with ${signal}`)
+    yield* Effect.logWarning(
+      `stopping nats-server ${names}, left by an earlier run, with ${signal}`,
+    )
     yield* Effect.forEach(orphans, (pid) => send(pid, signal))
     yield* serversOf(config_path).pipe(
       Effect.repeat({ until: (left) => left.length === 0, schedule: Schedule.spaced(poll_ms) }),

@@ -181,7 +181,7 @@ const mismatch = (stream: string, differences: StreamMismatch["differences"]) =>
   const details = differences.map(
     ({ option, wanted, found }) => `${option} is ${display(found)} instead of ${display(wanted)}`,
   )
-  const message = `The stream ${stream} has other settings: ${details.join("; ")}`
+  const message = `The stream ${stream} has unexpected settings: ${details.join("; ")}`
   return new StreamMismatch({ message, stream, differences })
 }
 

@@ -49,7 +49,7 @@ const findShards = async (
     const offline = holders.length > 0 ? (parts.members().offline ?? []) : []
     const missing = search.unanswered() + offline.length
     if (missing === 0) throw faultError({ _tag: "BlobNotFound", id })
-    const detail = `${holders.length} of its shards were found, ${missing} nodes do not respond.`
+    const detail = `${holders.length} of its shards were found; ${missing} nodes do not respond.`
     throw faultError({ _tag: "BlobUnreachable", detail })
   }
   const { size, checksum } = copy

@@ -25,7 +25,7 @@ const unitsOf = (bytes: AsyncIterator<Uint8Array>) => {
   let rest: Uint8Array = new Uint8Array(0)
   const more = async () => {
     const { done, value } = await bytes.next()
-    if (done === true) throw new Error("the shard ended before its length")
+    if (done === true) throw new Error("the shard is shorter than its declared length")
     rest = value
   }
   return async (length: number): Promise<Uint8Array> => {
@@ -320,7 +320,7 @@ export const readStripes = (reading: Reading): StripeReading => {
   }
   return {
     meta: () => {
-      if (meta === undefined) throw new Error("the blob's first stripe was not read yet")
+      if (meta === undefined) throw new Error("the blob's first stripe has not been read yet")
       return meta
     },
     next: async (stripe) => {

@@ -29,7 +29,7 @@ type Parts = ReadonlyArray<Uint8Array>
 /** Codes of a node that refuses the copy for now. This is not a failure, but no copy either. */
 const refusals: ReadonlySet<string> = new Set(["FAILED_PRECONDITION", "ALREADY_EXISTS"])
 
-const is_leaving = "This node is leaving the cluster: put to another node."
+const is_leaving = "This node is leaving the cluster: send the put to another node."
 const too_few_shards = "Too few nodes with a shard of the blob responded."
 const content_gone = "The stored copy of these bytes was removed during the put: retry the put."
 

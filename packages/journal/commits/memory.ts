@@ -71,7 +71,7 @@ const logOf = (judge: Judge) => {
           (one) => (last_by_stream.get(one.stream)?.position ?? 0) !== one.expected,
         )
         if (stale) {
-          const detail = `${stale.stream} is no longer at ${stale.expected}.`
+          const detail = `${stale.stream} is no longer at position ${stale.expected}.`
           return Effect.fail(new VersionConflict({ detail }))
         }
         const answer = encoded.map(store)

@@ -183,7 +183,7 @@ export const completeArchive = (folder: string, generation: number) =>
       Effect.tryPromise({
         try: async () => {
           const { size } = await stat(dataPath(folder, generation))
-          if (size !== bytes) throw new Error("its file is cut off")
+          if (size !== bytes) throw new Error("its file is truncated")
         },
         catch: (cause) => unavailable(folder, generation, String(cause)),
       }),
@@ -210,7 +210,7 @@ const readBlock = async (
 ) => {
   const packed = Buffer.alloc(bytes)
   const { bytesRead } = await file.read(packed, 0, bytes, offset)
-  if (bytesRead !== bytes) throw new Error("its file is cut off")
+  if (bytesRead !== bytes) throw new Error("its file is truncated")
   const text = (await unzip(packed, { maxOutputLength: unpacked_bytes_max })).toString()
   return text
     .trimEnd()

@@ -47,7 +47,7 @@ export const appender = (options: AppenderOptions): Appender => {
         queue.expire("The log's server cannot be reached.")
       }
       if (!link.isUp()) continue
-      queue.expire("The log's server is slow.")
+      queue.expire("The log's server responds too slowly.")
       const group = queue.take()
       if (group.length > 0) await send(group)
     }

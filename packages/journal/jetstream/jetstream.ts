@@ -241,7 +241,9 @@ const loadAndAppend = (
       if (last && positionOf(base, last.seq, last.header) === expected) {
         return Effect.succeed({ ...one, expected: last.seq })
       }
-      return Effect.fail(new VersionConflict({ detail: `${stream} is no longer at ${expected}.` }))
+      return Effect.fail(
+        new VersionConflict({ detail: `${stream} is no longer at position ${expected}.` }),
+      )
     })
   }
 

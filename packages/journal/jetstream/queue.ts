@@ -93,5 +93,5 @@ const unavailable = (detail: string): AppendResult => Result.fail(new LogUnavail
 
 const stale = (commits: ReadonlyArray<Encoded>) =>
   new VersionConflict({
-    detail: `Another was faster on ${commits.map(({ stream }) => stream).join(", ")}.`,
+    detail: `Another commit came first on ${commits.map(({ stream }) => stream).join(", ")}.`,
   })

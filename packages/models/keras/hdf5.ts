@@ -71,7 +71,8 @@ const typeOf = ({ metadata, path }: Dataset, is_bfloat16: boolean): ValueType =>
   // h5py does not support bfloat16 and writes opaque bytes.
   if (is_bfloat16 && type === H5T_OPAQUE.value && size === 2) return "bfloat16"
   const is_whole = type === H5T_INTEGER.value
-  if (!littleEndian && size > 1) return reject(`The weight ${path} has its bytes in big-endian.`)
+  if (!littleEndian && size > 1)
+    return reject(`The weight ${path} is big-endian, which is not supported.`)
   if (type === H5T_FLOAT.value && size === 2) return is_bfloat16 ? "bfloat16" : "float16"
   if (type === H5T_FLOAT.value && size === 4) return "float32"
   if (type === H5T_FLOAT.value && size === 8) return "float64"

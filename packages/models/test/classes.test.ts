@@ -121,6 +121,6 @@ describe("the class file next to the model", () => {
 
   it("of more than a megabyte is not read", async () => {
     const large = { "class_indices.json": `["a${" ".repeat(2 ** 20)}"]` }
-    expect(await detailOf(folderWith(large)())).toContain("has more than 1 MB")
+    expect(await detailOf(folderWith(large)())).toContain("is larger than 1 MB")
   })
 })

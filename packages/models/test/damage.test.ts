@@ -84,7 +84,7 @@ describe("a zip archive", () => {
   it("is not extracted beyond its limits", async () => {
     const content = Buffer.from("{}")
     const config = { name: "config.json", content, bytes: 65 * 2 ** 20 }
-    expect(await readError(archiveOf([config]))).toBe("Its config.json has more than 64 MB.")
+    expect(await readError(archiveOf([config]))).toBe("Its config.json is larger than 64 MB.")
     const weights = { name: "model.weights.h5", content, bytes: 9 * 2 ** 30 }
     const model = JSON.stringify({
       class_name: "Sequential",
@@ -92,7 +92,7 @@ describe("a zip archive", () => {
     })
     const parts = [{ name: "config.json", content: Buffer.from(model) }, weights]
     expect(await readError(archiveOf(parts, true))).toBe(
-      "Its model.weights.h5 has more than 8192 MB.",
+      "Its model.weights.h5 is larger than 8192 MB.",
     )
   })
 })

@@ -163,7 +163,7 @@ const readPixels = async ({ image, header, width, height }: Opened): Promise<Pix
     return { rgb, width, height }
   }
   const rgb = await image.removeAlpha().toColourspace("srgb").raw().toBuffer()
-  if (rgb.length !== width * height * 3) throw new Error("Its header has another size.")
+  if (rgb.length !== width * height * 3) throw new Error("Its header declares a different size.")
   return { rgb, width, height }
 }
 

@@ -93,7 +93,7 @@ describe("a request to a thread", () => {
     const waiting = settled([request("hang"), request(1)])
     await turn()
     await end()
-    expect(await waiting).toEqual(["The thread was ended", "The thread was ended"])
+    expect(await waiting).toEqual(["The thread was stopped", "The thread was stopped"])
     expect(await request(1)).toEqual([2, 1])
   })
 

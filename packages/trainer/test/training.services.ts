@@ -147,7 +147,7 @@ describe("a training on drawn leaves", () => {
     const wanted: Training = { kind: "demo", seed: 5, out, ...sizes }
     const lines = await Effect.runPromise(training(wanted, () => undefined))
     expect(lines).toEqual([
-      expect.stringMatching(/^held out: [\d.]+ % of 34 pictures right$/),
+      expect.stringMatching(/^held out: [\d.]+ % of 34 pictures correct$/),
       expect.stringMatching(/^not a leaf: AUROC [\d.]+ on kinds .*, [\d.]+ on kinds it has never/),
     ])
     const read = (name: string) => JSON.parse(readFileSync(join(out, name), "utf8"))
@@ -188,7 +188,7 @@ describe("a training", () => {
     const heard: Array<TrainingProgress> = []
     const lines = await Effect.runPromise(training(wanted("model", 8), (one) => heard.push(one)))
     expect(lines).toEqual([
-      expect.stringMatching(/^held out: [\d.]+ % of 24 images right$/),
+      expect.stringMatching(/^held out: [\d.]+ % of 24 images correct$/),
       `1 file left out that cannot be read: ${names[0]}/broken.jpg`,
     ])
     expect(heard.some((one) => one.kind === "at" && one.label === "images")).toBe(true)
@@ -252,7 +252,7 @@ describe("a training", () => {
     const at = await writeSome({ "x/a": [2, 3], "y/b": [2, 2] })
     const job = { ...wanted("divided", 1), folder: at }
     expect(await Effect.runPromise(training(job, () => undefined))).toEqual([
-      expect.stringMatching(/^held out: [\d.]+ % of 2 images right$/),
+      expect.stringMatching(/^held out: [\d.]+ % of 2 images correct$/),
       "5 files left out that cannot be read: x/a0.jpg, x/a1.jpg, x/a2.jpg, y/b0.jpg, y/b1.jpg",
     ])
     const metrics = JSON.parse(readFileSync(join(job.out, "metrics.json"), "utf8"))
@@ -265,7 +265,7 @@ describe("a training", () => {
     const job = { ...wanted("one", 1), folder: at }
     const lines = await Effect.runPromise(training(job, () => undefined))
     expect(lines.slice(1)).toEqual([
-      "nothing is held out of the class y",
+      "no images are held out of the class y",
       expect.stringMatching(/^4 files left out that cannot be read: y\/a/),
     ])
   })
@@ -274,8 +274,8 @@ describe("a training", () => {
     const at = await writeSome({ "train/x/a": [2, 0], "train/y/a": [2, 0], "valid/x/a": [1, 0] })
     const job = { ...wanted("apart", 1), folder: at }
     expect(await Effect.runPromise(training(job, () => undefined))).toEqual([
-      expect.stringMatching(/^held out: [\d.]+ % of 1 images right$/),
-      "nothing is held out of the class y",
+      expect.stringMatching(/^held out: [\d.]+ % of 1 images correct$/),
+      "no images are held out of the class y",
     ])
   })
 

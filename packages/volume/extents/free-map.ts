@@ -46,7 +46,7 @@ const makeFree = (initial: Span) => {
     const index = indexOf(start)
     const next = free[index]
     const before = free[index - 1]
-    if (next && next.start < end) throw new Error(`bytes ${start} to ${end} are free already`)
+    if (next && next.start < end) throw new Error(`bytes ${start} to ${end} are already free`)
     const joins_before = before?.end === start
     const joins_next = next?.start === end
     const joined = {

@@ -14,7 +14,7 @@ export const makeSyncs = (fail: (detail: string) => void) => {
       await segment.file.datasync()
     } catch (cause) {
       // Never retried: the kernel may have dropped the pages that it could not write.
-      fail(`A sync of ext file ${segment.number} failed: ${String(cause)}`)
+      fail(`A sync of extent file ${segment.number} failed: ${String(cause)}`)
       throw cause
     }
   }

@@ -108,7 +108,7 @@ const fitsDisk = ({ space, limits }: ReclaimParts, bytes: number) =>
 
 const noSpaceText = (bytes: number) =>
   `The disk has no room to move ${inMebibytes(bytes)}: ` +
-  "delete more blobs or free space on the disk, then run it again."
+  "delete more blobs or free space on the disk, then repeat the command."
 
 /** Removes emptied files from time to time, so that space returns during the run. */
 const makeRemover = (parts: ReclaimParts) => {

@@ -189,7 +189,7 @@ export const makeWindows = (segments: Segments) => {
     const buffer = memory.take(to - from)
     const pieces = piecesOf(extents, { start: from, end: to })
     const found = pieces.reduce((sum, { length }) => sum + length, 0)
-    if (found !== buffer.length) throw damaged("The record names too few bytes.")
+    if (found !== buffer.length) throw damaged("The record refers to too few bytes.")
     await Promise.all(pieces.map((piece) => readPiece(piece, buffer, mode)))
     return memory.lend(buffer, start - from, end - from)
   }

@@ -79,7 +79,7 @@ export const makeUpkeep = (parts: ScrubParts & ReclaimParts, options: UpkeepOpti
       full ??= detail
     })
     if (full !== undefined && !is_full)
-      options.report(`Compaction has not enough free space: ${full}`)
+      options.report(`Compaction does not have enough free space: ${full}`)
     is_full = full !== undefined
     return compacted
   }

@@ -83,10 +83,10 @@ export const admitCopy = (order: CopyOrder, { held, deleted_at }: CopyPresence):
     return { verdict: "refuse", fault: { _tag: "BlobDeletedHere", id, deleted_at } }
   }
   if (held.checksum !== "" && held.checksum !== checksum) {
-    return exists(id, "Other bytes with the same 16-byte identifier are stored.")
+    return exists(id, "Different bytes with the same 16-byte identifier are already stored.")
   }
   if (held.shard === undefined) return { verdict: "keep" }
   const is_same = held.shard.index === shard?.index && held.shard.data_shards === shard.data_shards
   if (is_same) return { verdict: "keep" }
-  return exists(id, `Shard ${held.shard.index} of the blob is stored here.`)
+  return exists(id, `Shard ${held.shard.index} of the blob is stored on this node.`)
 }

@@ -26,7 +26,7 @@ const makeReservation = ({ limits, budget }: IntakeParts, announced: number | un
       throw faultError({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
     }
     if (announced !== undefined && bytes > announced) {
-      const detail = `The put has more than the ${announced} bytes that were announced.`
+      const detail = `The put exceeds its announced size of ${announced} bytes.`
       throw faultError({ _tag: "BlobStoreFailed", detail })
     }
   }

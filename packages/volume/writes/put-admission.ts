@@ -37,7 +37,7 @@ export const admit = (offered: OfferedBlob, present: PresentBlob | undefined): A
   }
   if (present === undefined) return { verdict: "store" }
   if (present.checksum !== offered.checksum) {
-    return exists("Other bytes with the same 16-byte identifier are stored.")
+    return exists("Different bytes with the same 16-byte identifier are already stored.")
   }
   if (offered.if_none_match) return exists("The blob already exists, and If-None-Match is *.")
   if (offered.policy === "REPLICATION_POLICY_UNSPECIFIED" || offered.policy === present.policy) {

@@ -176,7 +176,8 @@ const receiveSmall = (
       return refuse(faultError({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes }))
     }
     received_bytes += part.length
-    if (received_bytes > bytes) return refuse(failed(`The copy has more than its ${bytes} bytes.`))
+    if (received_bytes > bytes)
+      return refuse(failed(`The copy exceeds its size of ${bytes} bytes.`))
     parts.push(part)
     return undefined
   }

@@ -81,7 +81,10 @@ describe("a blob engine on a volume that is opened again", () => {
         await put(engine, noise(2, 10))
       })
       const { message } = yield* Effect.flip(openEngine(dir))
-      assert.match(message, /^The blob store cannot open: .*volume is in use by another store$/)
+      assert.match(
+        message,
+        /^The blob store cannot be opened: .*volume is in use by another store$/,
+      )
       yield* Effect.promise(async () => {
         await upload.abort()
         assert.equal((await put(engine, noise(3, mib))).created, true)

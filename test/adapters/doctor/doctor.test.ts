@@ -113,7 +113,7 @@ describe("a look at a machine", () => {
       assert.deepEqual(problems(10), ["ok disk: 10.7 GB free of 107.4 GB in /data"])
       assert.match(problems(9)[0] ?? "", /^warn disk: 9\.7 GB free .* filling up/)
       assert.match(problems(0.5)[0] ?? "", /^fail disk: 0\.5 GB free .* free space/)
-      assert.match(problems(50, 16914836)[1] ?? "", /^warn disk: .* memory/)
+      assert.match(problems(50, 16914836)[1] ?? "", /^warn disk: .* tmpfs/)
       assert.match(problems(50, 26985)[1] ?? "", /^warn disk: .* NFS/)
     }))
 

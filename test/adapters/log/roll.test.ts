@@ -88,7 +88,7 @@ describeNats("the old generation of the log", (it) => {
           yield* roll(options)
           yield* opened(options, whole)
           const failure = yield* Effect.flip(Effect.provide(Log, oldRelease(options)))
-          assert.include(failure.message, `The stream ${options.name} has other settings`)
+          assert.include(failure.message, `The stream ${options.name} has unexpected settings`)
           yield* opened(options, whole)
         }).pipe(Effect.scoped)
       }

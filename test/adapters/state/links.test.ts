@@ -18,6 +18,6 @@ it.live.skipIf(process.getuid?.() !== 0)(
       assert.deepEqual(paths, ["identity/link"])
       lchownSync(join(folder, "identity", "link"), 4711, 4711)
       const refused = yield* Effect.flip(Effect.tryPromise(() => includedFiles(folder)))
-      assert.include(String(refused.cause), "link of user 4711")
+      assert.include(String(refused.cause), "link owned by user 4711")
     }).pipe(Effect.scoped),
 )

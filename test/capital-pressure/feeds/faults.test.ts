@@ -119,7 +119,7 @@ const faults: ReadonlyArray<Fault> = [
   {
     name: "sends us in circles",
     answer: (response) => response.writeHead(307, { location: "/again" }).end(),
-    because: /redirects too often/,
+    because: /redirects too many times/,
     requests: 4,
   },
   {
@@ -232,7 +232,7 @@ describe("an answer that is too large", () => {
         more()
         return true
       }
-      yield* refused(fetch(metricOf("skew")), /more bytes than a feed can have/)
+      yield* refused(fetch(metricOf("skew")), /exceeded the maximum response size/)
       assert.isBelow(sent, 100 * mb)
       assert.lengthOf(fake.requests, 1)
     }),
@@ -247,7 +247,7 @@ describe("an answer that is too large", () => {
         response.writeHead(200, { "content-encoding": "gzip" }).end(bomb)
         return true
       }
-      yield* refused(fetch(metricOf("ofr_fsi")), /more bytes than a feed can have/)
+      yield* refused(fetch(metricOf("ofr_fsi")), /exceeded the maximum response size/)
     }),
   )
 
@@ -258,7 +258,7 @@ describe("an answer that is too large", () => {
         response.writeHead(200).end(Buffer.alloc(17 * mb))
         return true
       }
-      yield* refused(fetch(metricOf("margin_debt")), /FINRA returned more bytes/)
+      yield* refused(fetch(metricOf("margin_debt")), /FINRA exceeded the maximum response size/)
     }),
   )
 })

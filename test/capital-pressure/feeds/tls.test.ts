@@ -110,7 +110,7 @@ describe("the agent that does not verify", () => {
       }
       yield* refused(
         fetch(metricOf("cot_am_spx")),
-        /CFTC (redirects to another host|is requested from one host)/,
+        /CFTC (redirects to another host|can be fetched from one host)/,
       )
       assert.lengthOf(fake.requests, 1)
     }),

@@ -267,7 +267,7 @@ describe("a list", () => {
         const more = sessionWith(url, { quiet: true })
         await runOperation(more.session, list, { ...nothing, limit: 600 })
         assert.equal(more.written.out.trim().split("\n").length, 600)
-        assert.equal(more.written.err, "More exist: --limit 0 shows all.\n")
+        assert.equal(more.written.err, "More results exist: --limit 0 shows all.\n")
         assert.deepEqual(
           heard.map(({ path }) => path),
           ["/v1/jobs?limit=600", "/v1/jobs", "/v1/jobs?marker=400"],
@@ -322,7 +322,7 @@ describe("a list", () => {
         await listBlobs(session, { ...wanted, is_long: true, limit: 2_500 })
         assert.equal(JSON.parse(written.out).length, 2_500)
         assert.equal(heard.length, 4)
-        assert.equal(written.err, "More exist: --limit 0 shows all.\n")
+        assert.equal(written.err, "More blobs exist: --limit 0 shows all.\n")
       },
     ))
 

@@ -232,7 +232,7 @@ describeWithServer("a log with messages that no release wrote", () => {
       const verified = await verb(folder, "audit", "verify")
       expect([verified.code, verified.stdout]).toEqual([
         0,
-        expect.stringContaining(`whole, ${positions.length} unreadable and acknowledged`),
+        expect.stringContaining(`intact, ${positions.length} unreadable and acknowledged`),
       ])
       const again = await verb(folder, "log", "acknowledge", "--reason", "a script of ours")
       expect([again.code, again.stderr]).toEqual([

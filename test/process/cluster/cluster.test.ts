@@ -212,7 +212,9 @@ describeWithServer("six nodes", () => {
           return (await countCopies([left, ...others], id)) >= 3
         })
       }
-      expect(cluster.output()).toMatch(/^node-3 ended by SIGKILL; the other nodes keep running$/m)
+      expect(cluster.output()).toMatch(
+        /^node-3 was killed by SIGKILL; the other nodes keep running$/m,
+      )
     },
     timeout_ms,
   )

@@ -79,7 +79,7 @@ describeWithServer("six nodes, of which two are offline", () => {
         away(world, gone, true)
         for (const { node_id } of gone) await untilSeen(client, node_id, "offline")
         const { status, detail } = bodyOf(await getRaw(client, id))
-        const found = "3 of its shards were found, 3 nodes do not respond."
+        const found = "3 of its shards were found; 3 nodes do not respond."
         expect([status, detail]).toEqual([503, found])
         const were = "offline and not queried: node-4, node-5, node-6"
         const absent = { status: 404, detail: `No node has the blob ${nowhere}; ${were}.` }

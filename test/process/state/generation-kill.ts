@@ -46,7 +46,7 @@ export const killedAfter = async (whole: string, step: number) => {
   const { generation } = await figures(folder)
   assert.equal(generation, step < begun_step ? 1 : 2, `after step ${step}`)
   assert.equal(await replayedUpTo(folder, last), before)
-  assert.match(await generationVerb(folder, "audit", "verify"), /^whole: /)
+  assert.match(await generationVerb(folder, "audit", "verify"), /^intact: /)
   const again = await runVerb(folder, ["log", "roll"], environment)
   // Everything was complete except for the final report.
   if (again.code !== 0) assert.match(again.stderr, /No commits were written/)

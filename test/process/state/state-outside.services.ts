@@ -115,7 +115,7 @@ describeWithServer("a server with a bus of its own", () => {
       const third = await startServer(folder, on(other.url))
       await stored(third, "three")
       await third.stop()
-      assert.match(await verb(folder, other.url, "audit", "verify"), /^whole: /)
+      assert.match(await verb(folder, other.url, "audit", "verify"), /^intact: /)
       await other.stop()
     },
     test_ms_max,

@@ -237,7 +237,7 @@ describeWithRadosgw("a server that loses everything", () => {
       const doubled = events_before.filter((id) => (hook.deliveries.get(id) ?? 0) > 1)
       expect(doubled.length).toBeLessThanOrEqual(1)
       await second.stop()
-      expect(await verb(folder, "audit", "verify")).toMatch(/^whole: /)
+      expect(await verb(folder, "audit", "verify")).toMatch(/^intact: /)
       expect(await verb(folder, "rebuild", "--diff")).not.toContain("differs")
       expect(readdirSync(folder)).not.toContain("restoring.json")
     },

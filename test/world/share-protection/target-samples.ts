@@ -30,7 +30,7 @@ import {
 } from "./samples.ts"
 
 export const upgrade_job_id = jobId(3)
-export const reason = "object_lock: the bucket has none"
+export const reason = "object_lock: the bucket has no default lock"
 
 export const created = TargetCreated.make(target)
 export const completed = TargetEnrolled.make({ job_id, ...enrolled })

@@ -127,7 +127,7 @@ export const describeStates = (world: () => World) =>
       served.bodies = bodiesOf(stores.short)
       const view = await look(browser, served)
       const none = view.page.locator(".composite.none")
-      expect(await none.textContent()).toMatch(/Not enough history.*one to four years of values/)
+      expect(await none.textContent()).toMatch(/Not enough history.*one to four years of a metric/)
       expect(await none.locator(".history").count()).toBe(0)
       await leave(view)
     })

@@ -237,7 +237,7 @@ describe("a volume on a full disk", () => {
     }
     assert.match(
       reports.join(),
-      /^Compaction has not enough free space: The disk is full: .*ENOSPC/,
+      /^Compaction does not have enough free space: The disk is full: .*ENOSPC/,
     )
     assert.equal(reports.length, 1)
     is_full = false

@@ -110,7 +110,7 @@ describe("a preflight over S3", () => {
           return true
         },
       })
-      const why = "the S3 service returns other bytes than were written."
+      const why = "the S3 service returned different bytes than were written."
       assert.equal(yield* failing(bucket), `read_write: ${why}`)
     }),
   )
@@ -179,7 +179,7 @@ describe("a preflight over S3", () => {
       const { bucket } = yield* s3Fake({
         instead: saying("versioning", "<VersioningConfiguration/>"),
       })
-      assert.equal(yield* failing(bucket), "versioning: the bucket keeps none.")
+      assert.equal(yield* failing(bucket), "versioning: the bucket keeps no versions.")
       const { preflight } = yield* buckets
       assert.deepInclude(yield* preflight(bucket, { shape: "A" }), { versioning: false })
     }),

@@ -32,7 +32,7 @@ describe("a request to S3", () => {
         })
         const failure = yield* reachFailure(bucket)
         assert.instanceOf(failure, TrustAccessDenied)
-        assert.equal(failure.detail, `The S3 service does not allow it ${message}.`)
+        assert.equal(failure.detail, `The S3 service denies access ${message}.`)
       }
     }),
   )

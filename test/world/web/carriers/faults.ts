@@ -108,7 +108,7 @@ export const describeCarrierFaults = (world: () => CarrierWorld) =>
       const view = await lookAtCarriers(world())
       const { page } = view
       await searchFor(page, "500", "600")
-      await expect.poll(() => headlineOf(page)).toBe("No carrier in MC 500 to 600")
+      await expect.poll(() => headlineOf(page)).toBe("No carriers in MC 500 to 600")
       expect(await page.locator(".result .hint").textContent()).toContain(
         "All numbers were looked up",
       )

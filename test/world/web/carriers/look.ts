@@ -185,7 +185,7 @@ export const describeCarrierLook = (world: () => CarrierWorld) => {
       expect(await serious(page)).toEqual([])
       served.answer = answering(() => undefined)
       await searchFor(page, "1", "5")
-      await page.getByRole("heading", { name: "No carrier in MC 1 to 5" }).waitFor()
+      await page.getByRole("heading", { name: "No carriers in MC 1 to 5" }).waitFor()
       expect(await serious(page)).toEqual([])
       served.answer = refusing(502, "registry lookup failed for 1 of 5 MC numbers")
       served.source = sources.none
