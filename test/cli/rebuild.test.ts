@@ -60,7 +60,7 @@ describe("several read models of which one fails", () => {
   const names = ["blob-storage", "share-protection"]
   it.live.each([
     ["rebuild", "share-protection: rebuilt to position 7"],
-    ["audit diff", "share-protection: equals the log, 1 tables at position 7"],
+    ["audit diff", "share-protection: matches the log, 1 tables at position 7"],
   ])("%s tries them all, names the failed one and ends with code 1", ([words, done]) =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
