@@ -66,7 +66,9 @@ export const Audit = HttpApiGroup.make("audit")
       error: [
         Invalid,
         Forbidden,
-        NotFound.annotate({ description: "The log has no such aggregate, or had none then." }),
+        NotFound.annotate({
+          description: "The log has no such aggregate, or had none at that time.",
+        }),
         BackendUnavailable,
       ],
     })
@@ -74,8 +76,8 @@ export const Audit = HttpApiGroup.make("audit")
       .annotate(
         OpenApi.Description,
         "With `at` or `position`, returns the state of the aggregate at that time or " +
-          "position. Without either, returns its commits, oldest first, a page at a time. If " +
-          "both are sent, `at` is used.",
+          "position. Without either, returns its commits, oldest first, a page at a time. A " +
+          "request with both fails with 400.",
       )
       .annotate(Needs, operators),
   )
@@ -129,7 +131,7 @@ export const AuditProofs = HttpApiGroup.make("audit-proofs")
       .annotate(
         OpenApi.Description,
         "Returns the public key that signs heads. Compare it with a copy that you received " +
-          "in another way.",
+          "through another channel.",
       )
       .annotate(Needs, operators),
     HttpApiEndpoint.get("log", "/v1/admin/log", {
