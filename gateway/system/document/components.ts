@@ -7,11 +7,10 @@ import {
   isObject,
   type JsonObject,
   type Operation,
+  referenceTo,
+  referredName,
   type Schemas,
 } from "#gateway/system/document/json.ts"
-
-const prefix = "#/components/schemas/"
-const referenceTo = (name: string) => ({ $ref: `${prefix}${name}` })
 
 /** The content of a schema as text, without the description of its use. */
 const contentOf = ({ description: _, ...content }: JsonObject) => JSON.stringify(content)
@@ -29,6 +28,21 @@ const nameBodies = (name: string, content: Content, schemas: Schemas) => {
     const { schema } = media
     if (schema === undefined || !isNameable(schema)) continue
     const own = type === "application/x-ndjson" ? `${name}Line` : name
+    schemas[own] = schema
+    media.schema = referenceTo(own)
+  }
+}
+
+/** The library derives a schema from a class of errors, and names it after the class. */
+const suffix = /Encoded(_\d+)?$/
+
+/** Renames the components of errors in the content. */
+const nameErrors = (content: Content, schemas: Schemas) => {
+  for (const media of Object.values(content)) {
+    const name = referredName(media.schema ?? {})
+    const schema = schemas[name ?? ""]
+    if (name === undefined || schema === undefined || !suffix.test(name)) continue
+    const own = name.replace(suffix, "Error")
     schemas[own] = schema
     media.schema = referenceTo(own)
   }
@@ -80,7 +94,9 @@ export const named = (operations: ReadonlyArray<Operation>, schemas: Schemas): S
     const name = typeName(operationId)
     if (requestBody !== undefined) nameBodies(`${name}Request`, requestBody.content, all)
     for (const [status, { content }] of Object.entries(responses)) {
-      if (content !== undefined && status < "400") nameBodies(`${name}Response`, content, all)
+      if (content === undefined) continue
+      if (status < "400") nameBodies(`${name}Response`, content, all)
+      else nameErrors(content, all)
     }
   }
   const names = new Map(Object.entries(all).map(([name, schema]) => [contentOf(schema), name]))
