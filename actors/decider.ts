@@ -120,7 +120,8 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
 
   const evolve = (state: State<Machine>, event: Event) => {
     const next = step(state, event)
-    if (next === undefined) throw new Error(`${machine.id}: ${event.type} cannot happen here`)
+    if (next === undefined)
+      throw new Error(`${machine.id}: ${event.type} cannot happen in this state`)
     return next
   }
 

@@ -284,7 +284,7 @@ export const openDoor = Effect.fnUntraced(function* (
       const failure = (is_long ? url_too_long : reason) ?? {
         // DECISIONS, document 1: a put stream that breaks off is 500 INTERNAL.
         status: isRoute(found) && found.route.is_streamed ? 500 : 400,
-        detail: "The request's body broke off, or is not framed as HTTP asks.",
+        detail: "The request body is incomplete, or its framing is not valid HTTP.",
       }
       return { status: failure.status, ...edge, body: envelopeOf(path).body(failure, edge) }
     },

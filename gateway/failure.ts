@@ -35,11 +35,15 @@ export const refusedInput = (kind: string, cause: Schema.SchemaError, envelope: 
   return failure
 }
 
+export const no_such_path: Failure = {
+  status: 404,
+  detail: "No such path. /docs lists all paths.",
+}
 const too_large: Failure = { status: 413, detail: "The request body is too large." }
 const late: Failure = { status: 504, detail: "The request took longer than its deadline." }
 const slow: Failure = {
   status: 408,
-  detail: "The request body came too slowly: send it faster, or in smaller requests.",
+  detail: "The request body arrived too slowly: send it faster, or in smaller requests.",
 }
 /** The failure of a request whose deadline has passed. */
 export const tooLate = ({ is_slow }: { readonly is_slow: boolean }) => (is_slow ? slow : late)
@@ -69,7 +73,7 @@ const ofError = (error: unknown, envelope: Envelope): Failure | undefined => {
   }
   if (HttpApiError.HttpApiPayloadTooLarge.is(error)) return too_large
   if (HttpServerError.isHttpServerError(error)) {
-    if (error.reason._tag === "RouteNotFound") return { status: 404, detail: "No such path." }
+    if (error.reason._tag === "RouteNotFound") return no_such_path
     if (error.reason._tag !== "RequestParseError") return undefined
     if (error.reason.reason === "BodyTooLarge") return too_large
     return { status: 400, detail: "The request body could not be read." }

@@ -48,7 +48,7 @@ export const commandFailure =
 /** Set by the door for each request. */
 export const RequestContext = Context.Reference<RequestContext>("gateway/RequestContext", {
   defaultValue: () => {
-    throw new Error("There is no request here.")
+    throw new Error("No request is being handled.")
   },
 })
 

@@ -39,7 +39,7 @@ export const chart_descriptions: Readonly<Record<string, ChartTexts>> = {
   "share-protection.target": {
     description: "A bucket with one repository in it. Source: document 2 §2 and §3 Target.",
     states: {
-      present: "Enrollment and format are independent, each with states of its own.",
+      present: "Enrollment and format are independent, with separate states.",
       "present.enrollment.pending":
         "The enrollment is queued or running (Shape B: enrolling). Other jobs stay queued.",
       "present.enrollment.available": "The repository exists: backups and restores can start.",
@@ -56,7 +56,7 @@ export const chart_descriptions: Readonly<Record<string, ChartTexts>> = {
       "policy.none": "The share has no policy. Backups on demand are possible.",
       "policy.defined": "The share has a policy; it can have only one.",
       "backup.idle": "No backup of the share is in progress.",
-      "backup.in_flight": "One backup of the share is in progress; a second one is refused.",
+      "backup.in_flight": "One backup of the share is in progress; a second one is rejected.",
     },
   },
   "share-protection.backup": {
@@ -68,7 +68,8 @@ export const chart_descriptions: Readonly<Record<string, ChartTexts>> = {
       available: "The snapshot is in the repository and can be restored.",
       error: "The backup failed or its snapshot was lost. Retrying its job repeats it.",
       expired: "Retention removed it: a tombstone that cannot be restored.",
-      undeleting: "The tenant requested it back: a job checks whether the snapshot still exists.",
+      undeleting:
+        "The tenant requested an undelete: a job checks whether the snapshot still exists.",
       deleted: "The record is deleted.",
     },
   },

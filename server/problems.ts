@@ -33,7 +33,7 @@ const measuredProblem = Effect.gen(function* () {
     if (for_ms <= failing_ms_max) return undefined
     const seconds = Math.round(for_ms / 1000)
     return detail === undefined
-      ? `no command got a response for ${seconds} s`
+      ? `no command has received a response for ${seconds} s`
       : `commands have failed for ${seconds} s: ${detail}`
   })
 })

@@ -255,7 +255,7 @@ const reject = (
       detail: `Fence ${command.fence} is older than ${context.fence}: another process leads now.`,
     })
   }
-  return new NodeRefuses({ detail: `A node that is ${member.state} rejects ${command.type}.` })
+  return new NodeRefuses({ detail: `The node is ${member.state} and rejects ${command.type}.` })
 }
 
 /**

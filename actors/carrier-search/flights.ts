@@ -93,7 +93,8 @@ const withRetries = (mc: number, { waiters }: Flight, { lookup, tries }: FlightO
     Effect.catch(lookup(mc), (failure) => {
       const { kind, reason, after_ms = 0 } = failure
       if (kind === "final") return Effect.fail(failure)
-      if (after_ms > requested_pause_ms_max) return brokenLookup(`${reason}, and asks for a pause`)
+      if (after_ms > requested_pause_ms_max)
+        return brokenLookup(`${reason}, and the requested pause is too long`)
       if (attempt_number === tries)
         return brokenLookup(
           attempt_number === 1 ? reason : `${reason}, in ${attempt_number} attempts`,

@@ -214,16 +214,16 @@ const exists = (state: State) => !state.matches("absent") && !state.matches("del
 /** Error texts for users' commands; errors of the service's own commands use the command's name. */
 const refusals: Partial<Readonly<Record<BackupCommand["type"], string>>> = {
   DeleteBackup: "be deleted: cancel its job, or wait until it ends",
-  StartBackupRestore: "be restored: only one that is available can",
-  StartBackupUndelete: "be undeleted: only one that is expired can",
-  RetryBackup: "be retried: only one that is in error can",
+  StartBackupRestore: "be restored: only an available backup can",
+  StartBackupUndelete: "be undeleted: only an expired backup can",
+  RetryBackup: "be retried: only a backup in error can",
 }
 
 const refusalText = ({ value }: State, { type }: BackupCommand) => {
   const is = value === "error" ? "in error" : value
   const refusal = refusals[type]
   const clause = refusal === undefined ? `rejects ${type}` : `cannot ${refusal}`
-  return `A backup that is ${is} ${clause}.`
+  return `The backup is ${is} and ${clause}.`
 }
 
 const reject = (state: State, command: BackupCommand): Rejection => {

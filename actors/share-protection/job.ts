@@ -206,7 +206,7 @@ const refuseReport = (state: State, command: Report): Rejection => {
   }
   const is_move = type === "AdvanceJob" || type === "CompleteJob" || type === "StartJob"
   if (!is_move || hasEnded(state)) {
-    return new Conflict({ detail: `A job that is ${state.value} rejects ${type}.` })
+    return new Conflict({ detail: `The job is ${state.value} and rejects ${type}.` })
   }
   if (type === "StartJob") {
     return new InvalidStateTransition({ detail: "Another run has already started this job." })
@@ -228,13 +228,13 @@ const reject = (state: State, command: JobCommand): Rejection => {
   }
   if (command.type === "RetryJob" || command.type === "CancelJob") {
     const [done, which] =
-      command.type === "RetryJob" ? ["retried", "is in error"] : ["cancelled", "has not ended"]
+      command.type === "RetryJob" ? ["retried", "in error"] : ["cancelled", "that has not ended"]
     const is = state.matches("error") ? "in error" : state.value
-    const detail = `A job that is ${is} cannot be ${done}: only one that ${which} can.`
+    const detail = `The job is ${is} and cannot be ${done}: only a job ${which} can.`
     return new Conflict({ detail })
   }
   if (command.type !== "AssignJob" && "fence" in command) return refuseReport(state, command)
-  return new Conflict({ detail: `A job that is ${state.value} rejects ${command.type}.` })
+  return new Conflict({ detail: `The job is ${state.value} and rejects ${command.type}.` })
 }
 
 export const Job = decider({

@@ -122,7 +122,7 @@ const reject = (state: SnapshotFrom<typeof machine>, command: LeaseCommand): Rej
   if (command.type === "AcquireLease") return refuseAcquire(state.context, command)
   const [holder] = state.context.holds
   // Releasing or breaking a hold that does not exist has no effect: only closing is rejected.
-  if (holder === undefined) throw new Error(`${command.type} is never rejected here`)
+  if (holder === undefined) throw new Error(`${command.type} is never rejected`)
   return locked(holder)
 }
 

@@ -56,7 +56,7 @@ export const machine = chart.createMachine({
 })
 
 const reject = (state: SnapshotFrom<typeof machine>, command: ReconciliationCommand): Rejection =>
-  new Conflict({ detail: `Reconciliation that is ${state.value} rejects ${command.type}.` })
+  new Conflict({ detail: `Reconciliation is ${state.value} and rejects ${command.type}.` })
 
 export const Reconciliation = decider({
   machine,

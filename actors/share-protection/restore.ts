@@ -87,7 +87,7 @@ const reject = ({ value }: SnapshotFrom<typeof machine>, { type }: RestoreComman
     return new Conflict({ detail: "A restore with this id already exists." })
   }
   if (value === "absent") return new NotFound({ detail: "No such restore." })
-  const detail = `A restore that is ${value} rejects ${type}.`
+  const detail = `The restore is ${value} and rejects ${type}.`
   // Users send only retries, so any other rejection is a bug of the service.
   return type === "RetryRestore" ? new Conflict({ detail }) : new InvalidStateTransition({ detail })
 }

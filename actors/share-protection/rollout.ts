@@ -140,7 +140,7 @@ const reject = (state: State, command: RolloutCommand): Rejection => {
     const at = domain_ids[state.context.domain_index]
     return new Conflict({ detail: `The rollout is at domain ${at}.` })
   }
-  return new Conflict({ detail: `A rollout that is ${topOf(state)} rejects ${command.type}.` })
+  return new Conflict({ detail: `The rollout is ${topOf(state)} and rejects ${command.type}.` })
 }
 
 export const Rollout = decider({

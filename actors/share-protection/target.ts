@@ -272,7 +272,7 @@ const reject = (state: SnapshotFrom<typeof machine>, command: TargetCommand): Re
   }
   if (command.type === "DeregisterTargetBackups") return locked(state.context)
   if (format_job_id === null) {
-    return new Conflict({ detail: "A target that is not available has no format to upgrade." })
+    return new Conflict({ detail: "Only the repository of an available target can be upgraded." })
   }
   return new RepositoryLocked({
     detail: `Job ${format_job_id} is upgrading the repository's format.`,

@@ -155,8 +155,8 @@ const isKnown = (
 
 /** Error texts for commands of operators. */
 const refusals: Partial<Readonly<Record<WorkerCommand["type"], string>>> = {
-  DrainWorker: "cannot be drained: only one that is ready can",
-  RetireWorker: "cannot be retired: only one that is draining can, so drain it first",
+  DrainWorker: "cannot be drained: only a ready worker can",
+  RetireWorker: "cannot be retired: only a draining worker can, so drain it first",
 }
 
 const reject = (state: State, command: WorkerCommand): Rejection => {
@@ -172,7 +172,7 @@ const reject = (state: State, command: WorkerCommand): Rejection => {
     return new Conflict({ detail: `The worker is running ${running_jobs.length} jobs.` })
   }
   const refusal = refusals[command.type] ?? `rejects ${command.type}`
-  return new Conflict({ detail: `A worker that is ${state.value} ${refusal}.` })
+  return new Conflict({ detail: `The worker is ${state.value} and ${refusal}.` })
 }
 
 export const Worker = decider({

@@ -168,8 +168,7 @@ const reject = (state: State, command: WebhookCommand) => {
     return new NotFound({ detail: "No such webhook." })
   }
   if (command.type === "RedeliverLetters" && state.matches("active")) {
-    const detail =
-      `At most ${redeliveries_max} redeliveries can be pending: retry when some are ` + `done.`
+    const detail = `The maximum of ${redeliveries_max} redeliveries is pending: retry later.`
     return new Conflict({ detail })
   }
   return new Conflict({ detail: `The webhook is ${String(state.value)}: enable it first.` })

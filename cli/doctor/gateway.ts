@@ -41,7 +41,7 @@ const unavailable = (what: string, { status, text }: GatewayResponse): ReadonlyA
 const ready = async (get: Get): Promise<ReadonlyArray<Finding>> => {
   const { text: first } = await get("/readyz")
   // A service's lazy startup may exceed the deadline once on a busy machine, so retry once.
-  const { text } = first.includes("does not answer") ? await get("/readyz") : { text: first }
+  const { text } = first.includes("does not respond") ? await get("/readyz") : { text: first }
   return text
     .trim()
     .split("\n")

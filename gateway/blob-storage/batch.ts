@@ -138,7 +138,9 @@ const gets = { at_once: 8, group: 8 }
 const fields_bytes_max = 256 * 1024
 
 const tooLong = (size: bigint) =>
-  new TooLarge({ detail: `The blob's ${size} bytes are too many for one line: get its /stream.` })
+  new TooLarge({
+    detail: `The blob is too large for one line (${size} bytes): get its /stream instead.`,
+  })
 
 /** The line of a blob with several windows. Each window is read once the previous one is sent. */
 async function* longLine(before: string, { windows, recycle }: BlobReading) {

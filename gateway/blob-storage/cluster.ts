@@ -181,7 +181,7 @@ const heartbeat = Effect.fnUntraced(function* (
   { ring_version: known, ...beat }: typeof HeartbeatRequest.Type,
 ) {
   const { node_id } = beat
-  const unknown = new NodeUnknown({ detail: `No node ${node_id} is here: join again.` })
+  const unknown = new NodeUnknown({ detail: `The cluster has no node ${node_id}: join again.` })
   // The node may have joined through another gateway a moment ago.
   const state = (yield* stateOf(node_id)) ?? (yield* Effect.andThen(caughtUp, stateOf(node_id)))
   if (state === undefined) return yield* unknown

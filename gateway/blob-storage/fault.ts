@@ -32,9 +32,9 @@ const rejectionsByTag = {
   BlobIdMismatch: ({ expected, actual }) =>
     new InvalidArgument({ detail: `The content's ID is ${actual}, not ${expected}.` }),
   // Only for copies between nodes: no client's request causes it.
-  BlobDeletedHere: ({ id }) => new Internal({ detail: `The blob ${id} was deleted here.` }),
+  BlobDeletedHere: ({ id }) => new Internal({ detail: `The blob ${id} was deleted on this node.` }),
   BlobTooLarge: ({ bytes_max }) =>
-    new TooLarge({ detail: `A blob holds at most ${bytes_max} bytes.` }),
+    new TooLarge({ detail: `The blob is larger than ${bytes_max} bytes.` }),
   BlobCapacityExceeded: ({ detail }) => new ResourceExhausted({ detail }),
   BlobStoreReadOnly: ({ detail }) => new Unavailable({ detail }),
   BlobStoreFailed: ({ detail }) => new Internal({ detail }),

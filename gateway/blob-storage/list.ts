@@ -30,7 +30,9 @@ const placeOf = Effect.fnUntraced(function* (cursor: string) {
   const { open } = yield* Cursors
   const place = open(cursor)
   if (isBlobId(place)) return place
-  return yield* new InvalidArgument({ detail: "query.cursor: this node did not issue it." })
+  return yield* new InvalidArgument({
+    detail: "query.cursor: this node did not issue it; omit it to start with the first page.",
+  })
 })
 
 /** The labels in a query: `label.<name>=<value>`, each name once. */
@@ -41,7 +43,7 @@ const requestedLabels = (url: string): Result.Result<BlobLabels, InvalidArgument
     if (!key.startsWith(prefix)) continue
     const name = key.slice(prefix.length)
     if (labels.has(name)) {
-      return Result.fail(new InvalidArgument({ detail: `query.${key}: it is there twice.` }))
+      return Result.fail(new InvalidArgument({ detail: `query.${key}: it occurs twice.` }))
     }
     labels.set(name, value)
   }

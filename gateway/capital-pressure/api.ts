@@ -57,8 +57,8 @@ const about = {
     description:
       "Returns the composite, the four tiers with the latest reading of each metric, and the " +
       "composite of up to 252 business days. The data changes only when `ingest` runs; " +
-      "`as_of` of " +
-      `a reading has its age. The response has an ETag. ${for_readers}`,
+      "`as_of` shows how old a reading is. The response has an ETag. " +
+      for_readers,
   },
   history: {
     summary: "Get a metric's history",

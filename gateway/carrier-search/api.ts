@@ -42,7 +42,7 @@ const about = {
     summary: "Search a range of MC numbers",
     description:
       "Returns the companies in the range whose authority is active and that are only carriers. " +
-      "Inactive authorities, brokers and companies that are both are left out, without notice. " +
+      "Inactive authorities, brokers and companies that are both are silently left out. " +
       "The range has at most `carrier.max_range` numbers (1,000,000); with the FMCSA registry " +
       "each number takes one request to it, so response time grows with the range.\n\n" +
       "`Accept` selects the format. JSON (the default) and CSV are sent when the search is " +
@@ -54,7 +54,7 @@ const about = {
     summary: "List registries",
     description:
       "Returns the configured registries, the one in use first, with the age of their data and " +
-      "their health. Without any, the only entry is `none` and says how to set one up. Requires " +
+      "their health. Without any, the only entry is `none`, with setup instructions. Requires " +
       "no token.",
   },
 }

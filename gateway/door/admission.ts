@@ -7,6 +7,7 @@
 import { Effect } from "effect"
 import { isPublic, mayUse } from "#gateway/access.ts"
 import type { Caller } from "#gateway/caller.ts"
+import { anyOf } from "#gateway/door/any-of.ts"
 import type { DoorParts } from "#gateway/door/parts.ts"
 import type { Incoming, Visit } from "#gateway/door/visit.ts"
 import { type Failure, share_protection } from "#gateway/envelope.ts"
@@ -34,28 +35,28 @@ const challenge = (error = "") => ({ "www-authenticate": `Bearer realm="almanac"
 
 const no_credentials: Failure = {
   status: 401,
-  detail: "A bearer token or a client certificate is needed.",
+  detail: "A bearer token or a client certificate is required.",
   headers: challenge(),
 }
 const bad_credentials: Failure = {
   status: 401,
-  detail: "The token or certificate is not valid, or not any more.",
+  detail: "The token or certificate is invalid, expired or revoked.",
   headers: challenge(', error="invalid_token"'),
 }
 const bad_ticket: Failure = {
   ...bad_credentials,
   detail:
-    "The ticket is not valid, or not any more: get another by POST /v1/events/tickets, and " +
-    "continue with ?since= and the last event's id.",
+    "The ticket is invalid or has expired: get another one with POST /v1/events/tickets, and " +
+    "continue with ?since= and the id of the last event.",
 }
 const forbidden: Failure = {
   status: 403,
-  detail: "The caller lacks the scope or role for this.",
+  detail: "The caller lacks the scope or role that this operation requires.",
   headers: challenge(', error="insufficient_scope"'),
 }
 const forbidden_by_rule: Failure = {
   status: 403,
-  detail: "The caller's role or scope does not allow this.",
+  detail: "The caller's role or scope does not allow this operation.",
 }
 const no_identity: Failure = {
   status: 503,
@@ -68,7 +69,7 @@ const bad_key: Failure = {
 }
 const bad_position: Failure = {
   status: 400,
-  detail: "X-Almanac-Position must be a position.",
+  detail: "X-Almanac-Position must be a log position, as a write returns it.",
 }
 
 const behind = (detail: string): Failure => ({
@@ -215,17 +216,17 @@ const typeOf = ({ "content-type": type = "" }: Incoming["headers"]) =>
 const wrongType = (type: string, { accepts, pathForType }: Route): Failure => {
   const accepted_types = [...accepts].join(", ")
   const other_path = pathForType(type)
-  const elsewhere = other_path === undefined ? "" : ` ${other_path} takes ${type}.`
+  const elsewhere = other_path === undefined ? "" : ` ${other_path} accepts ${type}.`
   return {
     status: 415,
-    detail: `The request body must be ${accepted_types}.${elsewhere}`,
+    detail: `The content type of the request body must be ${anyOf(accepts)}.${elsewhere}`,
     headers: { "accept-post": accepted_types },
   }
 }
 
 const coded: Failure = {
   status: 415,
-  detail: "A request body must have no Content-Encoding, nor a transfer coding but chunked.",
+  detail: "The request body must not have a Content-Encoding, or a transfer coding except chunked.",
 }
 
 /** The failure if the body's declared size is too large, or the route does not accept its type. */

@@ -1,13 +1,14 @@
 /** The responses to failures and rejections, each in the envelope of its path's service. */
 import { HttpBody, HttpServerResponse } from "effect/http"
+import { anyOf } from "#gateway/door/any-of.ts"
 import { isEscaped, type Visit } from "#gateway/door/visit.ts"
 import type { Failure } from "#gateway/envelope.ts"
+import { no_such_path } from "#gateway/failure.ts"
 import { url_length_max } from "#gateway/limits.ts"
 import { isRoute } from "#gateway/routes.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
-const no_such_path: Failure = { status: 404, detail: "No such path." }
 export const url_too_long: Failure = {
   status: 414,
   detail: `The URL is longer than ${url_length_max} characters.`,
@@ -19,9 +20,8 @@ export const misdirected = ({ request, path, found, envelope }: Visit): Failure 
   if (request.url.length > url_length_max) return url_too_long
   if (!isEscaped(path)) return bad_escape
   if (found === undefined || isRoute(found)) return no_such_path
-  const allow = found.allow.join(", ")
-  const detail = `${request.method} is not answered here, but ${allow}.`
-  return { status: envelope.wrong_method, detail, headers: { allow } }
+  const detail = `${request.method} is not allowed on this path; use ${anyOf(found.allow)}.`
+  return { status: envelope.wrong_method, detail, headers: { allow: found.allow.join(", ") } }
 }
 
 /** The response to a failure. */
@@ -44,7 +44,7 @@ const body_headers = new Set(["content-type", "content-length"])
 /** Details of errors that a router sends without a body. */
 const bare_details: Readonly<Record<number, string>> = {
   413: "The request body is too large.",
-  415: "The request body has a type that is not read here.",
+  415: "The content type of the request body is not supported by this operation.",
 }
 
 /**

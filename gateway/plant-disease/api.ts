@@ -28,8 +28,8 @@ const RawParameter = Schema.optionalKey(Schema.Union([Schema.String, Schema.Arra
 const described: Readonly<Record<string, object>> = {
   top_k: {
     description:
-      "Number of most likely classes to return in `predictions`. More than the model has returns " +
-      "all. Without it, `predictions` is absent.",
+      "Number of most likely classes to return in `predictions`. A number above that of the " +
+      "model's classes returns all. Without it, `predictions` is absent.",
     schema: { type: "integer", minimum: 1, maximum: 999_999 },
   },
   explain: {
@@ -62,15 +62,15 @@ const about = {
   batch: {
     summary: "Predict several images",
     description:
-      "Returns the most likely class of each image of a form, in its order. Send 1 to " +
+      "Returns the most likely class of each image of a form, in the same order. Send 1 to " +
       "`plant.batch_images_max` files in the field `file`. An image that fails has an `error` in " +
       "the response and does not affect the others. Requires no token.",
   },
   model: {
     summary: "Get the model",
     description:
-      "Returns the model in use with its classes and its hash. Every response about a prediction " +
-      "has the hash in `X-Model-Sha256`. Changing the model needs a restart. Requires no token.",
+      "Returns the model in use with its classes and its hash. Every response to a prediction " +
+      "has the hash in `X-Model-Sha256`. A new model requires a restart. Requires no token.",
   },
 }
 

@@ -47,10 +47,13 @@ const fill = (data: ReadonlyArray<unknown>, into: Float32Array): boolean => {
 
 type Input = InferenceRequest["inputs"][number]
 
+const wrongCount = (images_max: number) =>
+  `The first dimension of the shape must be 1 to ${images_max}.`
+
 const tensorsOf = ({ shape, data }: Input, images_max: number) => {
   const [count = 0, ...others] = shape
   if (others.join() !== sides.join()) return `The shape of FP32 must be [n, ${sides.join(", ")}].`
-  if (count < 1 || count > images_max) return `The first of the shape must be 1 to ${images_max}.`
+  if (count < 1 || count > images_max) return wrongCount(images_max)
   const tensors = new Float32Array(count * tensor_length)
   if (!fill(data, tensors)) {
     return `The data must have ${tensors.length} numbers, to match the shape.`
@@ -61,14 +64,14 @@ const tensorsOf = ({ shape, data }: Input, images_max: number) => {
 const imagesOf = ({ shape, data }: Input, images_max: number) => {
   const [count = 0, one = 1] = shape
   if (shape.length > 2 || one !== 1) return "The shape of BYTES must be [n]."
-  if (count < 1 || count > images_max) return `The first of the shape must be 1 to ${images_max}.`
+  if (count < 1 || count > images_max) return wrongCount(images_max)
   const texts = data.flat(1)
   const images = texts.flatMap((text) => {
     const decoded = typeof text === "string" ? Base64.decode(text) : undefined
     return decoded !== undefined && Result.isSuccess(decoded) ? [decoded.success] : []
   })
   if (texts.length !== count || images.length !== count) {
-    return `The data must have ${count} texts in base64, to match the shape.`
+    return `The data must have ${count} base64 strings, to match the shape.`
   }
   return { kind: "images" as const, images }
 }
@@ -82,7 +85,7 @@ export const inputOf = (
   if (requestsBinary(request)) return "Binary tensor data is not supported."
   const names = outputs?.map(({ name }) => name) ?? output_names
   const known = names.filter(isOutput)
-  if (known.length !== names.length) return `The outputs are ${output_names.join(" and ")}.`
+  if (known.length !== names.length) return `Unknown output. Use ${output_names.join(" or ")}.`
   const [input] = inputs
   if (input === undefined || inputs.length > 1 || input.name !== "image") {
     return "There must be exactly one input, 'image'."

@@ -6,8 +6,8 @@ import { RequestContext } from "#gateway/request-context.ts"
 import { pixelsOf } from "#schemas/plant-disease/image-size.ts"
 
 const over_budget = {
-  caller: "Too many pixels of your images are in progress. Wait for some of the responses.",
-  all: "Too many pixels of all images are in progress. Try again.",
+  caller: "Your images in progress have too many pixels. Wait for some of the responses.",
+  all: "All images in progress have too many pixels. Try again later.",
 } as const
 
 /**

@@ -58,7 +58,7 @@ export type ReadForm = (
 const no_form = "The body must be multipart/form-data with the image in the field 'file'."
 const malformed = new BadForm({ error: "The form is malformed or incomplete." })
 const no_boundary = new BadForm({
-  error: "The Content-Type of a form needs a boundary, and this one has none.",
+  error: "The Content-Type of the form has no boundary parameter.",
 })
 const busy = new Busy({
   detail: "The server is receiving too many images. Try again.",

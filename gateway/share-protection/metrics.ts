@@ -87,7 +87,7 @@ const coverageText = (rows: ReadonlyArray<CoverageRow>, unknown_shares: number, 
 }
 
 const no_backup = "Protected shares without an available backup."
-const oldest_backup = "Age of the least recent newest backup of all protected shares, in seconds."
+const oldest_backup = "Longest time since the newest backup of a protected share, in seconds."
 const failed_tests = "Protected shares whose last restore test failed."
 
 /** Only the shares in the read model: available before the share service has responded. */

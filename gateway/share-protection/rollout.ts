@@ -71,7 +71,7 @@ const checkDomains = Effect.fnUntraced(function* (domain_ids: ReadonlyArray<Doma
   )
   if (unknown.length === 0) return
   const detail =
-    `body.domain_ids: no worker, setting or target of ${unknown.join(", ")}; ` +
+    `body.domain_ids: no worker, setting or target belongs to ${unknown.join(", ")}; ` +
     `for workers without a domain, use ${default_domain_id}`
   return yield* new ValidationError({ detail })
 })

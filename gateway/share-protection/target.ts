@@ -145,7 +145,7 @@ const remove = Effect.fnUntraced(function* (text: string) {
   const filter = { target_id: row.id, state: "queued" } as const
   const waiting = yield* listJobs(db, filter, { limit: waiting_jobs_max })
   if (waiting.next_marker !== null) {
-    const detail = `More than ${waiting_jobs_max} jobs of the target wait for a worker.`
+    const detail = `More than ${waiting_jobs_max} jobs of the target are queued. Cancel some first.`
     return yield* new Conflict({ detail })
   }
   const ids = waiting.rows.map(({ id }) => id)

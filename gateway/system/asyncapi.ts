@@ -81,7 +81,7 @@ const webhook_description =
 /** Only webhooks have these headers. None is required, because all channels share the messages. */
 const webhook_headers = {
   type: "object",
-  description: "Present only in webhook requests, all of them.",
+  description: "Present in all webhook requests, and only there.",
   properties: {
     "webhook-id": {
       type: "string",
@@ -169,7 +169,7 @@ const servers = {
     host: "localhost:9797",
     protocol: "http",
     security: [scheme("bearer")],
-    description: "The gateway; where it is reached is the deployment's own.",
+    description: "The gateway. Its address depends on the deployment.",
   },
   bus: {
     host: "localhost:4222",

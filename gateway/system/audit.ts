@@ -11,7 +11,8 @@ import { type AggregateName, history, stateAt } from "#projections/system/histor
 import { type AuditFilters, page_limit } from "#schemas/system/audit.ts"
 import { BackendUnavailable, Invalid, NotFound } from "#schemas/system/rejection.ts"
 
-const unindexed = "This node keeps no index of the audit (audit.index): ask one that does."
+const unindexed =
+  "This node has no audit index (audit.index is false): send the request to a node that has one."
 
 interface ListRequest {
   readonly query: AuditFilters & {
@@ -67,16 +68,17 @@ export const auditAggregate = Effect.fnUntraced(
     const { service, aggregate, id } = params
     const name = `${service}.${aggregate}.${id}`
     if (at !== undefined && position !== undefined) {
-      return yield* new Invalid({ detail: "Ask for a time or for a position, not for both." })
+      return yield* new Invalid({ detail: "Send `at` or `position`, not both." })
     }
     if (at === undefined && position === undefined) {
       const found = yield* history(params, { limit, after })
-      return found ?? (yield* new NotFound({ detail: `The log holds nothing of ${name}.` }))
+      return found ?? (yield* new NotFound({ detail: `The log has no commits of ${name}.` }))
     }
     yield* requireReached({ params, query })
     const moment = at === undefined ? { position: position ?? 0 } : { at }
     const state = yield* stateAt(params, moment)
-    return state ?? (yield* new NotFound({ detail: `The log held nothing of ${name} then.` }))
+    if (state !== undefined) return state
+    return yield* new NotFound({ detail: `The log had no commits of ${name} at that time.` })
   },
   Effect.catchTag("LogUnavailable", (failure) => Effect.fail(unavailable(failure))),
 )
@@ -97,7 +99,8 @@ export const exportAudit = Effect.fnUntraced(function* ({ query }: ExportRequest
   const { since, until, service, aggregate } = query
   const part = partOf(service, aggregate)
   if (part === undefined) {
-    const detail = "Ask for a service and a kind, or for service.aggregate.id alone."
+    const detail =
+      "Send `service` and a kind as `aggregate`, or service.aggregate.id alone as `aggregate`."
     return yield* new Invalid({ detail })
   }
   const context = yield* Effect.context<Log | Notary>()
@@ -118,7 +121,7 @@ export const auditHead = Effect.gen(function* () {
   const head = yield* signedHead
   if (tree !== undefined && head !== undefined) return { size: tree.size, head, key: key.verifier }
   return yield* new NotFound({
-    detail: "Nothing of the log is sealed yet: see audit.checkpoint_seconds.",
+    detail: "No part of the log is sealed yet: see audit.checkpoint_seconds.",
   })
 }).pipe(Effect.catchTag("LogUnavailable", (failure) => Effect.fail(unavailable(failure))))
 

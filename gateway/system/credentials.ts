@@ -39,7 +39,9 @@ export const issueToken = Effect.fnUntraced(function* (payload: typeof TokenRequ
 export const revokeTokens = Effect.fnUntraced(function* (name: string) {
   const issuer = yield* TokenIssuer
   const revoked = yield* Effect.mapError(issuer.revoke(name, yield* origin), unavailable)
-  return revoked > 0 ? { revoked } : yield* new NotFound({ detail: "No token of that name." })
+  return revoked > 0
+    ? { revoked }
+    : yield* new NotFound({ detail: "No valid token has this name." })
 })
 
 /** Creates a trust for this service. */

@@ -42,13 +42,13 @@ const refusedStream = (over: OverBudget, { caller_max, all_max }: BudgetLimits) 
     ? new Exhausted({
         status: 429,
         detail:
-          `You have your share of event streams open, at most ${caller_max} a caller: close ` +
-          "one, or read several types over one stream.",
+          `You already have the maximum of ${caller_max} open event streams: close one, or ` +
+          "subscribe to several types with one stream.",
         retry_after_s: stream_retry_s,
       })
     : new Exhausted({
         status: 503,
-        detail: `The server's ${all_max} event streams are in use: come back later.`,
+        detail: `All ${all_max} event streams of the server are in use: retry later.`,
         retry_after_s: stream_retry_s,
       })
 
@@ -62,7 +62,7 @@ const linesOf = (epoch: string, { sequence, event }: Delivered) =>
  */
 const commentOf = (text: string) => `: ${text.replace(/[\r\n]+/g, " ")}\n`
 
-const ending = commentOf("the token is not valid any more")
+const ending = commentOf("the token is no longer valid")
 
 /**
  * Comments that keep a stream alive, until a last one reports that the token has become invalid.
@@ -108,7 +108,7 @@ const beginning = Effect.fnUntraced(
       if (resumed.after <= last_sequence) return resumed
       const is_given_up = attempts * poll_ms >= republish_ms_max
       if (is_given_up || headers["last-event-id"] === undefined) {
-        const detail = `There is no event ${resumed.after}: the events end at ${last_sequence}.`
+        const detail = `There is no event ${resumed.after}: the last event is ${last_sequence}.`
         return yield* new Invalid({ detail })
       }
       yield* Effect.sleep(poll_ms)
@@ -175,7 +175,7 @@ export const subscribe = Effect.fnUntraced(function* (request: SubscribeRequest)
     Stream.map(linesAfter(epochOf, from)),
     Stream.catch(({ detail }) =>
       Stream.fromEffect(
-        Effect.as(Effect.logWarning(`An event stream ends: ${detail}`), commentOf(detail)),
+        Effect.as(Effect.logWarning(`An event stream ended: ${detail}`), commentOf(detail)),
       ),
     ),
   )

@@ -19,7 +19,10 @@ export interface HealthParts {
 
 /** A service whose readiness check dies is not ready; the reason is in the log. */
 const broken = (defect: unknown) =>
-  Effect.as(Effect.logWarning("A readiness check broke.", defect), "cannot say whether it is ready")
+  Effect.as(
+    Effect.logWarning("A readiness check failed.", defect),
+    "failed its readiness check: see the server's log",
+  )
 
 /** One line of `/readyz`: the reason why a service is not ready, or `ok` and its note. */
 const readiness = ({
@@ -34,7 +37,7 @@ const readiness = ({
   ).pipe(
     Effect.timeoutOrElse({
       duration: Duration.millis(ready_ms_max),
-      orElse: () => Effect.succeed(["does not answer", undefined] as const),
+      orElse: () => Effect.succeed(["does not respond", undefined] as const),
     }),
     Effect.map(([why, note]) => {
       const status = why ?? (note === undefined ? "ok" : `ok; ${note}`)

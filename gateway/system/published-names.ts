@@ -20,7 +20,7 @@ export const checkPublished = Effect.fnUntraced(function* (services: Named, type
   if (published === undefined) return
   const all_types = published.flatMap(([, of_service]) => Object.keys(of_service))
   yield* among(services, "service", new Set(published.map(([service]) => service)))
-  yield* among(types, "type of events", new Set(all_types))
+  yield* among(types, "event type", new Set(all_types))
 })
 
 const among = ({ field, names }: Named, kind: string, known: ReadonlySet<string>) => {

@@ -84,7 +84,7 @@ const operation = <A extends object>(
     const { name } = params
     const model = (yield* ReadModels).get(name)
     if (model === undefined) {
-      return yield* new NotFound({ detail: `There is no read model ${name} here.` })
+      return yield* new NotFound({ detail: `This process has no read model ${name}.` })
     }
     const done = Effect.mapError(work(model, name), unavailable)
     if (!request.headers.accept?.includes("application/x-ndjson")) return yield* done

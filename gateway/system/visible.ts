@@ -24,5 +24,5 @@ export const visibleTo = ({
 }
 
 const forbidden = new Forbidden({
-  detail: "This token belongs to no project and has no scope blobs:read.",
+  detail: "The token is not scoped to a project and lacks the scope blobs:read.",
 })

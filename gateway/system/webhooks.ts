@@ -71,7 +71,7 @@ const visibleProject = Effect.gen(function* () {
   const { caller } = yield* RequestContext
   if (caller.roles.has("admin")) return null
   if (caller.project_id !== undefined) return caller.project_id
-  return yield* new Forbidden({ detail: "The token is not one of a project." })
+  return yield* new Forbidden({ detail: "The token is not scoped to a project." })
 })
 
 /** The webhook of this id, if the caller may see it. */
@@ -153,7 +153,7 @@ const projectOf = Effect.fnUntraced(function* ({ project_id: requested }: NewWeb
   const { caller } = yield* RequestContext
   if (own === null) return requested === undefined ? (caller.project_id ?? null) : requested
   if (requested === undefined || requested === own) return own
-  return yield* new Forbidden({ detail: "Only an operator makes webhooks of other projects." })
+  return yield* new Forbidden({ detail: "Only operators can create webhooks for other projects." })
 })
 
 const checkUrl = Effect.fnUntraced(function* (url: string | undefined) {
@@ -174,7 +174,7 @@ const last = Effect.gen(function* () {
 const checkSequence = Effect.fnUntraced(function* (after: number) {
   const end = yield* last
   if (after <= end) return
-  return yield* new Invalid({ detail: `body.after: the events end at ${end}` })
+  return yield* new Invalid({ detail: `body.after: the last event is ${end}` })
 })
 
 const secretOf = Effect.fnUntraced(function* ({ id, secret_version }: WebhookDetails) {
@@ -207,7 +207,9 @@ const create = Effect.fnUntraced(
     const limit = yield* WebhookLimit
     const is_new = !is_keyed || (yield* findWebhook(db, id)) === undefined
     if (is_new && (yield* countWebhooks(db, project_id)) >= limit) {
-      return yield* new QuotaExceeded({ detail: `At most ${limit} webhooks can be made.` })
+      return yield* new QuotaExceeded({
+        detail: `The limit of ${limit} webhooks is reached: delete one first.`,
+      })
     }
     const { url, description = "", types = [], services = [], enabled = true } = request
     if (request.after !== undefined) yield* checkSequence(request.after)
@@ -219,7 +221,7 @@ const create = Effect.fnUntraced(
   // The webhook was created, now or by an earlier request with the key, and then deleted.
   Effect.catchIf(
     isNotFound,
-    () => new Conflict({ detail: "The webhook that was made by this has been deleted." }),
+    () => new Conflict({ detail: "The webhook that this request created has been deleted." }),
   ),
 )
 

@@ -9,14 +9,15 @@ import { Invalid } from "#schemas/system/rejection.ts"
 
 const too_many = new Exhausted({
   status: 429,
-  detail: "You have your share of tickets: open streams with those, or wait until they expire.",
+  detail:
+    "You have the maximum number of tickets: open streams with them, or wait until they expire.",
   retry_after_s: ticket_ms / 1000,
 })
 
 const too_long = new Invalid({
   detail:
-    "Your token is too long to be sealed into a URL: read GET /v1/events by fetch, which sends " +
-    "headers, or use a shorter token.",
+    "The token is too long for a ticket: use a shorter token, or read GET /v1/events with " +
+    "fetch, which can send headers.",
 })
 
 const refused = (reason: NoTicket) =>

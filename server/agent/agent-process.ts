@@ -55,7 +55,7 @@ const messageOf = (error: unknown) =>
 const explain = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause)
     ? Effect.void
-    : Effect.logError(`The worker stops: ${messageOf(Cause.squash(cause))}`)
+    : Effect.logError(`The worker is stopping: ${messageOf(Cause.squash(cause))}`)
 
 /** Exits with 0 after a signal: a requested stop is not a failure. */
 const teardown: Runtime.Teardown = (exit, onExit) => {

@@ -72,7 +72,7 @@ const lastTick = Effect.fnUntraced(function* ({ id }: ScheduledJob) {
   if (tick === null) return -Infinity
   if (state.value === "running") {
     const at = isoOf(yield* Clock.currentTimeMillis)
-    yield* record(id, FailRun.make({ tick, at, detail: "The server ended during this run." }))
+    yield* record(id, FailRun.make({ tick, at, detail: "The server stopped during this run." }))
   }
   return Date.parse(tick)
 })

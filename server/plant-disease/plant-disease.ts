@@ -45,7 +45,7 @@ const logModel = ({ name, format, sha256, classes, is_demo }: ModelInfo) => {
 }
 
 /** A note in the health check: a demo must not be mistaken for agronomy. */
-const demo_note = "the demo model predicts: set plant.model to your own"
+const demo_note = "uses the demo model: set plant.model to your own model"
 
 /** A network that is being opened, or the error; resolve `serves` once the process serves. */
 export const newOpening = Effect.map(

@@ -46,7 +46,7 @@ export const worker = Effect.fnUntraced(function* (settings: Settings, sources: 
       ),
     ),
     Effect.catch(({ message }) => {
-      why = `cannot work: ${message}`
+      why = `cannot run jobs: ${message}`
       return Effect.andThen(Effect.logWarning(`The worker ${why}`), Effect.sleep(again_ms))
     }),
     Effect.forever,

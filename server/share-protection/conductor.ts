@@ -39,7 +39,9 @@ const leaseProblem = Effect.fnUntraced(function* (
 
 /** Why no other process conducts; undefined if one does. */
 export const conductedElsewhere = (bus: BusAvailability) =>
-  leaseProblem(bus, (holder) => (holder === undefined ? "runs in no process" : undefined))
+  leaseProblem(bus, (holder) =>
+    holder === undefined ? "is not running in any process" : undefined,
+  )
 
 /** The reconciliation loops that this deployment supports. */
 const loopsOf = Effect.fnUntraced(function* (

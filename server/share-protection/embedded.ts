@@ -59,9 +59,6 @@ export const noteOfOthers = ({ identity, roles }: Settings) =>
     ? Effect.void
     : Effect.logWarning(
         "identity.kind is embedded, which is for one machine only: trusts, secrets and shares " +
-          "are " +
-          "" +
-          "" +
-          "available to this process only. Issued tokens, auth.tokens and JWT work on all " +
+          "are available to this process only. Issued tokens, auth.tokens and JWT work on all " +
           "processes.",
       )

@@ -86,7 +86,7 @@ describe("a decider", () => {
         let [theirs] = initialTransition(machine)
         for (const event of history) {
           if (!theirs.can(event)) {
-            assert.throws(() => Door.evolve(ours, event), /cannot happen here/)
+            assert.throws(() => Door.evolve(ours, event), /cannot happen in this state/)
             continue
           }
           ours = Door.evolve(ours, event)
@@ -151,6 +151,6 @@ describe("a decider", () => {
     assert.equal(gate.save(gone).value, "gone")
     assert.equal(requests, 1)
     assert.deepEqual(gate.decide(gone, push), Result.fail(new Stuck({ pushed: 0 })))
-    assert.throws(() => gate.evolve(gone, Turned.make({})), /cannot happen here/)
+    assert.throws(() => gate.evolve(gone, Turned.make({})), /cannot happen in this state/)
   })
 })

@@ -111,7 +111,7 @@ describe("a metric's year", () => {
   it("is corrupt where a revision is not of what is known, or a day comes twice", () => {
     const known = Observation.evolve(Observation.initialState, observed)
     for (const event of [back, observed, { ...observed, ts: "2027-01-02" }, generated]) {
-      assert.throws(() => Observation.evolve(known, event), "cannot happen here")
+      assert.throws(() => Observation.evolve(known, event), "cannot happen in this state")
     }
   })
 

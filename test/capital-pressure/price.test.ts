@@ -90,7 +90,7 @@ describe("a ticker's year", () => {
       { ...requoted, previous_close: 1 },
       { ...requoted, previous_adjusted: 1 },
     ]) {
-      assert.throws(() => Price.evolve(known, event), "cannot happen here")
+      assert.throws(() => Price.evolve(known, event), "cannot happen in this state")
     }
   })
 

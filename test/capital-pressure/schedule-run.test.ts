@@ -79,11 +79,11 @@ describe("a job of the scheduler", () => {
   it("is corrupt where two runs overlap, or another than the one that runs ends", () => {
     const running = Schedule.evolve(Schedule.initialState, started)
     for (const event of [again, ScheduledRunEnded.make({ tick: next, at: later })]) {
-      assert.throws(() => Schedule.evolve(running, event), "cannot happen here")
+      assert.throws(() => Schedule.evolve(running, event), "cannot happen in this state")
     }
     const idle = Schedule.evolve(running, ended)
     for (const event of [started, ended, failed]) {
-      assert.throws(() => Schedule.evolve(idle, event), "cannot happen here")
+      assert.throws(() => Schedule.evolve(idle, event), "cannot happen in this state")
     }
   })
 })

@@ -158,7 +158,7 @@ describe("the scheduler", () => {
       yield* started(done)
       assert.deepEqual(yield* recorded, [
         `daily_ingest Started ${daily}`,
-        `daily_ingest Failed ${daily} The server ended during this run.`,
+        `daily_ingest Failed ${daily} The server stopped during this run.`,
       ])
     }).pipe(Effect.provide(app)),
   )

@@ -297,7 +297,9 @@ describe("a response that no registry can produce", () => {
     const answer = await served.fetch("/api/search?start=1&end=2", { method: "POST" })
     expect(answer.status).toBe(405)
     expect(answer.headers.get("allow")).toBe("GET, HEAD")
-    expect(await answer.json()).toEqual({ error: "POST is not answered here, but GET, HEAD." })
+    expect(await answer.json()).toEqual({
+      error: "POST is not allowed on this path; use GET or HEAD.",
+    })
   })
 
   it("is 404 below the path", async () => {

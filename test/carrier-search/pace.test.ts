@@ -116,7 +116,7 @@ describe("the pace", () => {
     Effect.gen(function* () {
       const engine = yield* engineOver({ instead: () => fault("busy", 31_000) })
       const failed = yield* lived(Effect.flip(engine.run(range)))
-      assert.match(failed.reason, /asks for a pause/)
+      assert.match(failed.reason, /requested pause is too long/)
       assert.isAtMost(engine.counts.total, 4)
     }),
   )

@@ -99,7 +99,7 @@ describe("an endpoint that names a rule", () => {
     expect(await answer.json()).toEqual({
       code: "svc.forbidden",
       title: "Forbidden",
-      detail: "The caller's role or scope does not allow this.",
+      detail: "The caller's role or scope does not allow this operation.",
       category: "tenant_action_required",
     })
   })

@@ -136,8 +136,8 @@ describe("health", () => {
   it.each([
     [undefined, 200, "blob-storage ok\n"],
     ["the volume is read-only", 503, "blob-storage the volume is read-only\n"],
-    ["never", 503, "blob-storage does not answer\n"],
-    ["breaks", 503, "blob-storage cannot say whether it is ready\n"],
+    ["never", 503, "blob-storage does not respond\n"],
+    ["breaks", 503, "blob-storage failed its readiness check: see the server's log\n"],
   ])("/readyz of a service that says %s is %i", async (reported, status, text) => {
     ready = reported
     const answer = await served.fetch("/readyz")

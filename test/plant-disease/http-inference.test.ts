@@ -175,8 +175,8 @@ describe("400", () => {
       { inputs: [{ ...image, data: [...image.data.slice(1), 1e39] }] },
       /numbers/,
     ],
-    ["no base64", { inputs: [{ ...files(pngs.red), data: ["?"] }] }, /in base64/],
-    ["another output", { inputs: [image], outputs: [{ name: "x" }] }, /probabilities and class/],
+    ["no base64", { inputs: [{ ...files(pngs.red), data: ["?"] }] }, /base64 strings/],
+    ["another output", { inputs: [image], outputs: [{ name: "x" }] }, /probabilities or class/],
     [
       "binary data",
       { inputs: [image], parameters: { binary_data_output: true } },

@@ -208,7 +208,7 @@ describe("405", () => {
   it.each(["GET", "PUT", "DELETE", "PATCH"])("is %s", async (method) => {
     const answer = await served.fetch("/predict", { method })
     expect(answer.headers.get("allow")).toBe("POST")
-    await refused(answer, 405, /not answered here, but POST/)
+    await refused(answer, 405, /not allowed on this path; use POST/)
   })
 })
 

@@ -73,7 +73,7 @@ describe("the budget of pixels", () => {
       const look = () => Deferred.await(gate)
       const ask = (...who: Parameters<typeof from>) => withPixels(image, look).pipe(from(...who))
       const refused = (...who: Parameters<typeof from>) =>
-        Effect.map(Effect.flip(ask(...who)), ({ _tag, detail }) => [_tag, /your/.test(detail)])
+        Effect.map(Effect.flip(ask(...who)), ({ _tag, detail }) => [_tag, /^Your/.test(detail)])
       const begin = (count: number, address: string) =>
         Effect.forEach(Array.from({ length: count }), () =>
           Effect.forkChild(ask(address), { startImmediately: true }),

@@ -86,7 +86,7 @@ describeWithServer("a server with plant disease prediction", () => {
     const model = await (await fetch(`${server.url}/predict/model`)).json()
     expect(model).toMatchObject({ is_demo: true, classes: demo_classes, format: "tfjs" })
     const ready = await (await fetch(`${server.url}/readyz`)).text()
-    expect(ready).toMatch(/^plant-disease ok; the demo model predicts: set plant\.model/m)
+    expect(ready).toMatch(/^plant-disease ok; uses the demo model: set plant\.model/m)
   })
 
   it.skipIf(process.platform !== "linux")("has all its threads once it serves", async () => {

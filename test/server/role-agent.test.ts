@@ -31,7 +31,7 @@ describeNats("a process that is a worker", (it) => {
       const why = yield* Effect.promise(() =>
         until("why it does not work", soon_ms, () => Effect.runPromise(ready)),
       )
-      assert.match(why, /^cannot work: /)
+      assert.match(why, /^cannot run jobs: /)
     }).pipe(Effect.scoped),
   )
 })

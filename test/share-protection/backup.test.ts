@@ -384,12 +384,12 @@ describe("the context of a backup", () => {
     assert.include(detail(states.expired, end), "The backup is now expired.")
     assert.include(
       detail(running, end),
-      "A backup that is running cannot be deleted: cancel its job",
+      "The backup is running and cannot be deleted: cancel its job",
     )
     const expire = ExpireBackup.make({})
     assert.include(detail([...available, restoring], expire), `Restore ${restore_id} is reading`)
     const restore = StartBackupRestore.make({ restore_id })
     assert.include(detail([...available, restoring], restore), "is already reading the backup")
-    assert.include(detail(states.error, restore), "A backup that is in error cannot be restored")
+    assert.include(detail(states.error, restore), "The backup is in error and cannot be restored")
   })
 })

@@ -196,7 +196,7 @@ describe("a rollout", () => {
     }
     assert.equal(detail(states["replacing at the canary"]), "Worker new-1 is replacing old-1.")
     assert.equal(detail(states["at the canary"]), "The rollout is at domain canary.")
-    assert.equal(detail(states.halted), "A rollout that is halted rejects CompleteRolloutDomain.")
+    assert.equal(detail(states.halted), "The rollout is halted and rejects CompleteRolloutDomain.")
   })
 
   it("reaches exactly the documented states", () => {

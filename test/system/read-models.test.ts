@@ -194,7 +194,7 @@ describe("POST /v1/admin/read-models/{name}/rebuild", () => {
     withModels(none, async ({ post }) => {
       const response = await post("nothing")
       assert.equal(response.status, 404)
-      assert.include(await response.text(), "There is no read model nothing here.")
+      assert.include(await response.text(), "This process has no read model nothing.")
     }),
   )
 

@@ -150,7 +150,7 @@ describe("alerts", () => {
   const now = canned_now.getTime()
   it("are none of what was not answered, nor of what is well", () => {
     expect(alertsOf({}, now)).toEqual([])
-    const well = { readiness: ["blob-storage ok", "plant-disease ok; the demo model predicts"] }
+    const well = { readiness: ["blob-storage ok", "plant-disease ok; uses the demo model"] }
     expect(alertsOf({ ...well, coverage: canned.coverage.slice(0, 2) }, now)).toEqual([])
     const settled = { rollouts: canned.rollouts.slice(0, 1), workers: canned.workers.slice(0, 2) }
     expect(alertsOf(settled, now)).toEqual([])

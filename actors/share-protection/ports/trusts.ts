@@ -23,9 +23,9 @@ export interface TrustRequester {
 /** The details of TrustAccessDenied for all adapters. */
 export const denials = {
   gone: "The trust does not exist, was revoked, or has expired.",
-  foreign: "The trust is not from this project and user to this service.",
+  foreign: "The trust must delegate from this project and user to this service.",
   unfit:
-    "The trust must impersonate its trustor, be valid for an hour or more, and have no limit of " +
+    "The trust must impersonate its trustor, be valid for an hour or more, and have no limit on " +
     "uses.",
   powerless: "The trustor no longer has the roles of the trust.",
 } as const

@@ -49,8 +49,8 @@ export const put_stream_query = {
   id: Schema.optionalKey(
     BlobIdFromText.annotate({
       description:
-        "The ID that the content must have, in hex, base64 or base64url. If it has another one, " +
-        "nothing is stored.",
+        "The ID that the content must have, in hex, base64 or base64url. If the content " +
+        "has a different ID, nothing is stored.",
     }),
   ),
 }
@@ -65,8 +65,8 @@ const Limit = Schema.String.check(Schema.isPattern(/^[+-]?\d{1,19}$/u, { expecte
   )
   .annotate({
     description:
-      `Maximum number of IDs on the page. Zero or less is the default, ${list_limit_default}; ` +
-      `more than ${list_limit_max} is ${list_limit_max}.`,
+      `Maximum number of IDs on the page. Zero or less means the default, ` +
+      `${list_limit_default}; more than ${list_limit_max} means ${list_limit_max}.`,
     documentedAs: {
       type: "integer",
       minimum: -2_147_483_648,
@@ -107,7 +107,7 @@ const batch_types = [lines, "application/json"]
 const batch =
   "Send up to 10,000 IDs, at most 1 MiB in all: a JSON array, or one JSON value on each line " +
   "(NDJSON). An ID is hex, base64 or the object of a response. The response has one JSON line " +
-  "for each ID, in the same order. An invalid ID is 400 for the whole request."
+  "for each ID, in the same order. An invalid ID fails the whole request with 400."
 
 const binary = { type: "string", format: "binary", description: "The bytes of the blob." }
 const ndjson = (schema: Schema.Top, side: Side) => ({
@@ -144,8 +144,8 @@ const put = HttpApiEndpoint.put("put", "/v1/blobs", {
       "confirms that they are durable on this node and that replication was attempted; missing " +
       "copies are made later. Storing the same bytes again changes nothing and returns the " +
       "stored metadata, if the policy is the same or absent. With another policy, or with " +
-      "`If-None-Match: *`, it is 409. The body has at most 64 MiB: use a stream for blobs of " +
-      "more than a few MB.",
+      "`If-None-Match: *`, the response is 409. The body has at most 64 MiB: use a stream for " +
+      "blobs of more than a few MB.",
   )
   .annotate(Needs, writes)
 
@@ -193,7 +193,7 @@ const list = HttpApiEndpoint.get("list", "/v1/blobs", {
       "`label.<name>=<value>` select the blobs that have all of these labels. A page of them " +
       "examines 10,000 blobs (1,000 with `scope=cluster`), so it may have fewer IDs than " +
       "`limit`, or none, while `has_more` is true. With `scope=cluster` each active node must " +
-      "respond; otherwise the list is 503.",
+      "respond; otherwise the response is 503.",
   )
   .annotate(Needs, reads)
 
@@ -230,7 +230,7 @@ const get_batch = HttpApiEndpoint.post("get_batch", "/v1/blobs/get", {
   .annotate(
     OpenApi.Description,
     `${batch} A line has the blob's \`meta\` and \`data\`, or an \`error\` if it cannot be read ` +
-      "or has more than 12 MB; an error does not affect other lines.",
+      "or is larger than 12 MB; an error does not affect other lines.",
   )
   .annotate(OpenApi.Transform, (operation) =>
     withRequest(ndjson(BlobIdMessage, "request"))(

@@ -31,8 +31,8 @@ const isHead = ({ request }: Exchange) => request.method === "HEAD"
 const tooLong = ({ size }: BlobMeta) =>
   new TooLarge({
     detail:
-      `The blob's ${size} bytes are too many for one JSON answer:` +
-      " get /stream, or ask for application/octet-stream.",
+      `The blob is too large for one JSON response (${size} bytes):` +
+      " get its /stream instead, or send Accept: application/octet-stream.",
   })
 
 /** The text before and after a message's digits, and the headers of the response. */

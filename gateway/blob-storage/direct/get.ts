@@ -61,7 +61,10 @@ const send = (exchange: Exchange, reading: BlobReading, status: 200 | 206, heade
   if (data === undefined) void stream(exchange, reading, status, headers)
   else if (`${data.length}` === headers["content-length"]) exchange.answer(status, headers, data)
   // A client would treat an extra byte as the beginning of the next response.
-  else exchange.fail(new Error(`The store gave ${data.length} of ${headers["content-length"]} B.`))
+  else {
+    const expected = headers["content-length"]
+    exchange.fail(new Error(`The store returned ${data.length} of ${expected} bytes.`))
+  }
 }
 
 const sendAll = ({ engine }: DirectGets, exchange: Exchange, id: BlobId) => {
@@ -102,7 +105,9 @@ export const getBytes = (gets: DirectGets, exchange: Exchange, id: BlobId) => {
     if (is_head) return exchange.answer(200, bytesHeaders(id, meta, size))
     const range = requestedRange(headers, etag, size)
     if (range === "none") {
-      const rejection = new OutOfRange({ detail: `The blob has ${size} bytes.` })
+      const rejection = new OutOfRange({
+        detail: `The range is outside the blob, which has ${size} bytes.`,
+      })
       return reject(exchange, rejection, { ...varied, etag, "content-range": `bytes */${size}` })
     }
     if (range === "all") return sendAll(gets, exchange, id)

@@ -54,15 +54,15 @@ const refused = (number: number, why: string) =>
 const misplaced = (first: PutFields, { id, policy = unspecified, labels }: Chunk) => {
   if (id !== undefined && id !== first.expected_id) {
     return first.expected_id === undefined
-      ? "id: a blob's ID is given on the first chunk or not at all."
-      : "id: chunks of different blobs must not be in one stream."
+      ? "id: the first chunk has none, so the others must not have one."
+      : "id: a stream must not contain chunks of different blobs."
   }
   if (policy !== unspecified && policy !== first.policy) {
-    return "policy: it is given on the first chunk and cannot change."
+    return "policy: it must equal that of the first chunk."
   }
   return labels === undefined || Object.keys(labels).length === 0
     ? undefined
-    : "labels: they are given on the first chunk."
+    : "labels: only the first chunk may contain them."
 }
 
 /** Whether both values are present and differ. */
@@ -72,9 +72,9 @@ const differ = <A>(one: A | undefined, other: A | undefined) =>
 /** The stream's fields, from the first chunk or else from the query. Throws InvalidArgument. */
 const headerOf = (exchange: Exchange, query: PutQuery, chunk: Chunk): PutFields => {
   const { id, policy = unspecified, labels } = chunk
-  if (differ(id, query.id)) throw refused(1, "id: it differs from the query's.")
+  if (differ(id, query.id)) throw refused(1, "id: it differs from the id in the query.")
   if (policy !== unspecified && differ(policy, query.policy)) {
-    throw refused(1, "policy: it differs from the query's.")
+    throw refused(1, "policy: it differs from the policy in the query.")
   }
   return {
     policy: policy === unspecified ? (query.policy ?? policy) : policy,
@@ -121,7 +121,7 @@ const makeIntake = (puts: DirectPuts, exchange: Exchange, query: PutQuery) => {
       const is_whole = end === "between messages"
       if (number === 0) throw is_whole ? no_header : truncated
       if (!is_final) throw truncated
-      if (!is_whole) throw refused(number + 1, "the JSON does not end.")
+      if (!is_whole) throw refused(number + 1, "the JSON is incomplete.")
     },
     finish: () => {
       const begun = upload

@@ -86,7 +86,7 @@ export const headerLabels = ({ headers }: Exchange): BlobLabels =>
 export const isConditional = ({ headers }: Exchange) => {
   const condition = headers["if-none-match"]?.trim()
   if (condition === undefined || condition === "*") return condition === "*"
-  throw new InvalidArgument({ detail: "If-None-Match of a put must be *." })
+  throw new InvalidArgument({ detail: "If-None-Match must be * in a put." })
 }
 
 /** A body's media type, without parameters. */

@@ -40,7 +40,7 @@ const about = {
       "backup then reads the live share and its record has `crash_consistent: false`. While no " +
       "worker has a free slot, or the target is not enrolled, the job stays queued. A share can " +
       "have only one unfinished backup.\n\n" +
-      "Backups count in the project's quota (10,000 by default); expired ones do not. " +
+      "Backups count toward the project's quota (10,000 by default); expired ones do not. " +
       for_tenants,
   },
   get: { summary: "Get a backup", description: `Returns a backup. ${for_tenants}` },

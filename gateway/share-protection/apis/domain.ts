@@ -22,8 +22,8 @@ const about = {
   update: {
     summary: "Update a domain's settings",
     description:
-      "Changes the sent settings; null resets one to the configuration's value. `quotas` are " +
-      "replaced as a whole. The change applies at the next reconciliation, every " +
+      "Changes the settings in the request; null resets one to the configuration's value. " +
+      "`quotas` are replaced as a whole. The change applies at the next reconciliation, every " +
       "`conductor.reconciliation_interval` seconds (300); until then `pending` is true. " +
       "`min_workers` must not exceed `max_workers`, and the image must have the property " +
       `\`svc_worker_image=1\`. ${for_operators}`,

@@ -8,14 +8,13 @@ import { rejections } from "#schemas/share-protection/rejection.ts"
 const about = {
   summary: "Get the conductor's health",
   description:
-    "Returns 200 while the conductor, which runs jobs and schedules, works. Otherwise returns " +
-    "503 " +
-    `with the reason in \`detail\`. ${for_operators}`,
+    "Returns 200 while the conductor, which runs jobs and schedules, is healthy. Otherwise " +
+    `returns 503 with the reason in \`detail\`. ${for_operators}`,
 }
 
 const Healthy = Schema.Struct({
   status: Schema.Literal("healthy").annotateKey({ description: "Always `healthy`." }),
-}).annotate({ description: "The conductor works." })
+}).annotate({ description: "The conductor is healthy." })
 
 export const HealthGroup = HttpApiGroup.make("health")
   .annotate(OpenApi.Description, "Health of the share protection service, for operators.")

@@ -71,7 +71,7 @@ const about_admin = {
     summary: "Retry a failed job",
     description:
       "Starts a new attempt of a job that ended in `error`. The job and its backup or restore " +
-      "are queued again, and `attempt` rises by one. A job that is `available` is final. " +
+      "are queued again, and `attempt` increases by one. A job that is `available` is final. " +
       for_operators,
   },
   cancel: {

@@ -40,7 +40,7 @@ const about = {
       "`schedule` is a cron expression in `timezone`; the scheduler evaluates it every " +
       "`conductor.scheduler_interval` seconds (60). In Shape B, the template's default retention " +
       "applies if the body has none. The target may still be enrolling.\n\n" +
-      `Policies count in the project's quota (100 by default). ${for_tenants}`,
+      `Policies count toward the project's quota (100 by default). ${for_tenants}`,
   },
   get: {
     summary: "Get a policy",
@@ -49,9 +49,10 @@ const about = {
   update: {
     summary: "Update a policy",
     description:
-      "Changes the sent fields; all others stay. Immutable fields are accepted with their " +
-      "current value only. With `enabled: false` no scheduled backups are made; existing backups " +
-      `stay. A new retention applies from the next retention job on. ${for_tenants}`,
+      "Changes the fields in the request; all others stay the same. Immutable fields are " +
+      "accepted with their current value only. With `enabled: false` no scheduled backups are " +
+      "made; existing backups are kept. A new retention applies from the next retention job on. " +
+      for_tenants,
   },
   preview: {
     summary: "Preview a retention",
@@ -63,8 +64,8 @@ const about = {
   delete: {
     summary: "Delete a policy",
     description:
-      "Deletes the policy. Its backups are kept, with `policy_id` null, and no retention applies " +
-      `to them any more. ${for_tenants}`,
+      "Deletes the policy. Its backups are kept, with `policy_id` null, and retention no longer " +
+      `applies to them. ${for_tenants}`,
   },
 }
 

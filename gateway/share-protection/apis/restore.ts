@@ -36,8 +36,8 @@ const about = {
       "A restore in place overwrites changed files and deletes files that the backup does not " +
       "have, so it requires `force: true`. To see the changes first, send `dry_run: true`: the " +
       "restore then only returns its `plan`. Send the plan's `hash` as `plan_hash` to restore " +
-      "only if the share has not changed since. Only one restore in place at a time writes to a " +
-      `share; others stay queued, and so do its backups. ${for_tenants}`,
+      "only if the share has not changed since. Only one restore in place writes to a share at a " +
+      `time; others stay queued, and so do backups of the share. ${for_tenants}`,
   },
   get: { summary: "Get a restore", description: `Returns a restore. ${for_tenants}` },
 }
@@ -45,7 +45,10 @@ const about = {
 const errors = {
   create: rejections(
     when(NotFound, "`svc.not_found`: the backup does not exist, or belongs to another project."),
-    when(Conflict, "`svc.conflict`: the backup is not available, or 100 restores read it already."),
+    when(
+      Conflict,
+      "`svc.conflict`: the backup is not available, or 100 restores are already reading it.",
+    ),
     when(
       ForceRequired,
       "`svc.force_required`: a restore in place has neither `force: true` nor `dry_run: true`.",

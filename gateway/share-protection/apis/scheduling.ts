@@ -16,8 +16,9 @@ const about = {
   pause: {
     summary: "Pause scheduling",
     description:
-      "Stops the start of scheduled backups of all policies. Running jobs continue, and backups " +
-      `on demand still start. Has no effect while scheduling is paused. ${for_operators}`,
+      "Stops scheduled backups of all policies from starting. Running jobs continue, and " +
+      "backups on demand still start. Has no effect while scheduling is paused. " +
+      for_operators,
   },
   resume: {
     summary: "Resume scheduling",

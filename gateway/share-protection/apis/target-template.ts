@@ -58,7 +58,7 @@ const about = {
   delete: {
     summary: "Delete a target template",
     description:
-      "Deletes a template that no target and no policy references. The buckets stay. " +
+      "Deletes a template that no target and no policy references. The buckets are kept. " +
       for_domain_owners,
   },
 }

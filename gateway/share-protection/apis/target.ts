@@ -44,12 +44,12 @@ const about = {
       "Registers a bucket as a target and starts its enrollment job. The bucket must have been " +
       "created with object lock, and must not be used by another target.\n\n" +
       "The job checks the bucket (see preflight) and creates the repository, or opens the one " +
-      "that the bucket has. Follow it until its state is `available`; the target then is too. If " +
-      "a check fails, job and target end in `error`. Without a trust or secrets the target stays " +
-      "`pending` and its jobs stay queued until an update adds them. With " +
+      "in the bucket. Follow the job until its state is `available`; the target is then " +
+      "`available` too. If a check fails, both end in `error`. Without a trust or secrets the " +
+      "target stays `pending` and its jobs stay queued until an update adds them. With " +
       "`enrollment.dispatch = inline`, this request runs the checks itself and creates nothing " +
       "if one fails.\n\n" +
-      `Targets count in the project's quota (10 by default). ${for_target_owners}`,
+      `Targets count toward the project's quota (10 by default). ${for_target_owners}`,
   },
   get: {
     summary: "Get a target",
@@ -58,17 +58,17 @@ const about = {
   update: {
     summary: "Update a target",
     description:
-      "Changes the sent fields; all others stay. Send `vault_secret_map` or `vault_secret_refs`, " +
-      "not both. An update that adds the missing trust or secrets of a `pending` target releases " +
-      "its enrollment job. After a failed enrollment, a change of a field that enrollment uses " +
-      "starts a new one. Endpoint, bucket and addressing mode of an `available` target " +
-      `cannot change. ${for_target_owners}`,
+      "Changes the fields in the request; all others stay the same. Send `vault_secret_map` or " +
+      "`vault_secret_refs`, not both. An update that adds the missing trust or secrets of a " +
+      "`pending` target releases its enrollment job. After a failed enrollment, a change of a " +
+      "field that enrollment uses starts a new one. Endpoint, bucket and addressing mode of an " +
+      `\`available\` target cannot change. ${for_target_owners}`,
   },
   delete: {
     summary: "Delete a target",
     description:
       "Deletes the target's record and its jobs. Delete all policies and backups that reference " +
-      "the target first. The data in the bucket stays. " +
+      "the target first. The data in the bucket is kept. " +
       for_target_owners,
   },
   preflight: {
@@ -83,7 +83,7 @@ const about = {
     summary: "Enroll a target again",
     description:
       "Starts a new enrollment job for a target whose enrollment failed. For a `pending` target, " +
-      `returns the job that is queued already. ${for_target_owners}`,
+      `returns the job that is already queued. ${for_target_owners}`,
   },
 }
 
@@ -225,7 +225,7 @@ const upgrade_errors = rejections(
     "`svc.conflict`: the target is not available, or `detail` begins with " +
       "`MixedFleetBackupEngineFormatUnsafe` because a worker still runs another image.",
   ),
-  when(RepositoryLocked, "`svc.repository_locked`: an upgrade of the target runs already."),
+  when(RepositoryLocked, "`svc.repository_locked`: an upgrade of the target is already running."),
 )
 
 /** Targets of all projects. */

@@ -18,13 +18,13 @@ const NoPage = NotFound.annotate({
 const page = <const Name extends string, const Path extends `/${string}`>(name: Name, path: Path) =>
   HttpApiEndpoint.get(name, path, { success: Html, error: NoPage }).annotate(
     OpenApi.Description,
-    "Returns a page for browsers, which is public; the data that it shows need a token where " +
-      "their operations do. Without `Accept: text/html`, or if the page is not built or its " +
-      "service is not enabled, it is 404.",
+    "Returns a public page for browsers. The operations that the page uses may require a token. " +
+      "Without `Accept: text/html`, or if the page is not built or its service is not enabled, " +
+      "the response is 404.",
   )
 
 const open = HttpApiGroup.make("system")
-  .annotate(OpenApi.Description, "Documents about the API, and the pages that a browser shows.")
+  .annotate(OpenApi.Description, "Documents about the API, and pages for browsers.")
   .add(
     HttpApiEndpoint.get("home", "/", {
       success: [Versions.pipe(HttpApiSchema.status(300)), Html],
@@ -52,7 +52,7 @@ const open = HttpApiGroup.make("system")
       .annotate(
         OpenApi.Description,
         "Returns a script, style sheet, font or image of the pages. Names contain a hash of " +
-          "the content, so a client may cache files without limit.",
+          "the content, so a client may cache files indefinitely.",
       ),
     HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json })
       .annotate(OpenApi.Summary, "Get this document")

@@ -50,10 +50,10 @@ export const Audit = HttpApiGroup.make("audit")
       },
       query: {
         at: Schema.optionalKey(InstantMs).annotateKey({
-          description: "Return the state at this time, in RFC 3339. A future time is 404.",
+          description: "Return the state at this time, in RFC 3339.",
         }),
         position: Schema.optionalKey(PositionText).annotateKey({
-          description: "Return the state at this log position. One after the last is 404.",
+          description: "Return the state at this log position.",
         }),
         limit: Schema.optionalKey(PageLimit).annotateKey({
           description: "Maximum number of commits on the page.",
@@ -66,7 +66,9 @@ export const Audit = HttpApiGroup.make("audit")
       error: [
         Invalid,
         Forbidden,
-        NotFound.annotate({ description: "The log has no such aggregate, or had none then." }),
+        NotFound.annotate({
+          description: "The log has no such aggregate, or had none at that time.",
+        }),
         BackendUnavailable,
       ],
     })
@@ -74,8 +76,8 @@ export const Audit = HttpApiGroup.make("audit")
       .annotate(
         OpenApi.Description,
         "With `at` or `position`, returns the state of the aggregate at that time or " +
-          "position. Without either, returns its commits, oldest first, a page at a time. With " +
-          "both it is 400.",
+          "position. Without either, returns its commits, oldest first, a page at a time. A " +
+          "request with both fails with 400.",
       )
       .annotate(Needs, operators),
   )
@@ -129,7 +131,7 @@ export const AuditProofs = HttpApiGroup.make("audit-proofs")
       .annotate(
         OpenApi.Description,
         "Returns the public key that signs heads. Compare it with a copy that you received " +
-          "in another way.",
+          "through another channel.",
       )
       .annotate(Needs, operators),
     HttpApiEndpoint.get("log", "/v1/admin/log", {

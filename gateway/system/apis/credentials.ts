@@ -22,8 +22,8 @@ export const Tokens = HttpApiGroup.make("tokens")
       .annotate(OpenApi.Summary, "Issue a token")
       .annotate(
         OpenApi.Description,
-        "Issues a token with these scopes and roles. Only this response contains it, and " +
-          "that of a retry with the same `Idempotency-Key`. Without `name`, the name is a new " +
+        "Issues a token with these scopes and roles. Only this response and the response to a " +
+          "retry with the same `Idempotency-Key` contain it. Without `name`, the name is a new " +
           "UUID. Event: `token_issued`.",
       )
       .annotate(Needs, operators),
@@ -41,7 +41,7 @@ export const Tokens = HttpApiGroup.make("tokens")
       .annotate(
         OpenApi.Description,
         "Revokes all tokens of the name. They are invalid at once, and streams that were " +
-          "opened with them end. A retry after success is 404.",
+          "opened with them end. A retry after success returns 404.",
       )
       .annotate(Needs, operators),
   )
@@ -49,7 +49,7 @@ export const Tokens = HttpApiGroup.make("tokens")
 export const TrustsGroup = HttpApiGroup.make("trusts")
   .annotate(
     OpenApi.Description,
-    "Trusts of the embedded identity service, by which the service acts for a project.",
+    "Trusts of the embedded identity service, which let the service act for a project.",
   )
   .add(
     HttpApiEndpoint.post("create", "/v1/admin/trusts", {
@@ -63,7 +63,7 @@ export const TrustsGroup = HttpApiGroup.make("trusts")
       .annotate(
         OpenApi.Description,
         "Creates a trust for this service in the embedded identity service, and returns its " +
-          "id. With Keystone it is 503: create the trust there.",
+          "id. With Keystone the response is 503: create the trust there.",
       )
       .annotate(Needs, operators),
     HttpApiEndpoint.post("revoke", "/v1/admin/trusts/:trust_id/revoke", {
@@ -79,8 +79,8 @@ export const TrustsGroup = HttpApiGroup.make("trusts")
       .annotate(OpenApi.Summary, "Revoke a trust")
       .annotate(
         OpenApi.Description,
-        "Revokes the trust, and invalidates all tokens obtained with it. With Keystone it " +
-          "is 503: revoke the trust there.",
+        "Revokes the trust, and invalidates all tokens obtained with it. With Keystone the " +
+          "response is 503: revoke the trust there.",
       )
       .annotate(Needs, operators),
   )
@@ -99,8 +99,8 @@ export const SecretsGroup = HttpApiGroup.make("secrets")
       .annotate(
         OpenApi.Description,
         "Stores a secret of a project in the embedded vault and returns its href, which " +
-          "targets use. No operation returns the payload to operators. With Barbican it is " +
-          "503: store the secret there.",
+          "targets use. No operation returns the payload to operators. With Barbican the " +
+          "response is 503: store the secret there.",
       )
       .annotate(Needs, operators),
   )

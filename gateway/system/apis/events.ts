@@ -21,7 +21,7 @@ const Names = Schema.String.check(
   Schema.makeFilter((text: string) => namesOf(text).every(isName) || `${expected_name}`),
 )
 const isName = Schema.is(Name)
-const expected_name = `Expected names of letters, digits, _ and -, with commas between them`
+const expected_name = `Expected names of letters, digits, _ and -, separated by commas`
 const too_many = `Expected at most ${names_max} names`
 
 /** The names of a filter, whose parameter may also occur several times. */
@@ -34,7 +34,7 @@ const filterOf = (what: string) =>
     Schema.Union([Names, Schema.Array(Names).check(Schema.isMaxLength(names_max))]).annotate({
       description:
         `Only events of ${what}: up to ${names_max} names, separated by commas or in several ` +
-        "parameters. An unknown name is 400.",
+        "parameters. An unknown name fails with 400.",
       documentedAs: { type: "string", pattern: "^[A-Za-z0-9_-]+(,[A-Za-z0-9_-]+){0,31}$" },
     }),
   )
@@ -65,7 +65,7 @@ const Since = Schema.String.check(
 export const isEventId = Schema.is(EventId)
 const isInstant = (text: string) => Option.isSome(decodeInstant(text))
 const decodeInstant = Schema.decodeUnknownOption(InstantMs)
-const expected = "Expected an event's id, or a time as 2026-11-22T08:00:00Z"
+const expected = "Expected the id of an event, or a time such as 2026-11-22T08:00:00Z"
 
 /** Limits the length; the door validates the ticket. */
 const TicketText = Schema.String.check(Schema.isMaxLength(ticket_chars_max)).annotate({
@@ -132,12 +132,12 @@ export const Events = HttpApiGroup.make("events")
       .annotate(OpenApi.Summary, "Subscribe to published events")
       .annotate(
         OpenApi.Description,
-        "Streams published events as server-sent events (CloudEvents 1.0 in `data`). A " +
-          "token of a project receives the events of its project, one with `blobs:read` those " +
-          "of blob storage, and an admin all. Without `since` or `Last-Event-ID` the stream " +
-          "starts with new events. To resume, send the last id as `Last-Event-ID`; after a " +
-          "restore of the log the first event is `state_restored`. A comment is sent every 15 " +
-          "s. The stream ends when its token expires.",
+        "Streams published events as server-sent events (CloudEvents 1.0 in `data`). A token " +
+          "of a project receives the events of its project, a token with `blobs:read` those of " +
+          "blob storage, and an admin's token all events. Without `since` or `Last-Event-ID` " +
+          "the stream starts with new events. To resume, send the last id as `Last-Event-ID`; " +
+          "after a restore of the log the first event is `state_restored`. A comment is sent " +
+          "every 15 s. The stream ends when its token expires.",
       )
       .annotate(Needs, "authenticated")
       .annotate(Ticketed, "accepts")

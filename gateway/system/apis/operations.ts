@@ -28,7 +28,7 @@ export const ChartsGroup = HttpApiGroup.make("charts")
       .annotate(
         OpenApi.Description,
         "Returns the state chart of each kind of aggregate, with its states and " +
-          "transitions. The list has no pages.",
+          "transitions. The list is not paginated.",
       )
       .annotate(Needs, { roles: ["admin"] }),
   )

@@ -51,7 +51,7 @@ const deliveriesAt = (path: `/${string}`) =>
       success: Ping,
       error: known,
     })
-      .annotate(KeyNotNeeded, "Each request sends one ping, which means nothing.")
+      .annotate(KeyNotNeeded, "Each request sends another ping, which has no other effect.")
       .annotate(OpenApi.Summary, "Send a ping to a webhook")
       .annotate(
         OpenApi.Description,
@@ -68,7 +68,7 @@ const deliveriesAt = (path: `/${string}`) =>
       .annotate(
         OpenApi.Description,
         "Sends every selected event after this one again, in order. Receivers recognize " +
-          "events that they have by their id.",
+          "duplicates by the id of the event.",
       ),
     HttpApiEndpoint.get("letters", `${path}/:id/dead-letters`, {
       params: id,
@@ -79,7 +79,7 @@ const deliveriesAt = (path: `/${string}`) =>
       .annotate(OpenApi.Summary, "List the dead letters")
       .annotate(
         OpenApi.Description,
-        "Lists the events whose delivery was given up, ordered by number.",
+        "Lists the events that could not be delivered, ordered by number.",
       ),
     HttpApiEndpoint.post("redeliver_all", `${path}/:id/dead-letters/redeliver`, {
       params: id,
@@ -89,8 +89,8 @@ const deliveriesAt = (path: `/${string}`) =>
       .annotate(OpenApi.Summary, "Redeliver the oldest dead letters")
       .annotate(
         OpenApi.Description,
-        "Delivers the oldest dead letters again, as many as fit at a time. The webhook must " +
-          "be active. A letter that is delivered leaves the list.",
+        "Delivers the oldest dead letters again, as many as may be pending at once. The " +
+          "webhook must be active. A letter that is delivered leaves the list.",
       ),
     HttpApiEndpoint.post("redeliver", `${path}/:id/dead-letters/:sequence/redeliver`, {
       params: { ...id, sequence },

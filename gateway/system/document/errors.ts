@@ -115,7 +115,7 @@ const causes = (access: Access): Readonly<Record<string, string>> => ({
   413: "The request body is larger than this operation accepts.",
   415: "The request body has a content type or an encoding that this operation does not accept.",
   422: "The `Idempotency-Key` was used before, by a request with another body or query.",
-  429: "The caller has exceeded the rate limit. Wait for as many seconds as `Retry-After` says.",
+  429: "The caller has exceeded the rate limit. Wait for the number of seconds in `Retry-After`.",
   500: "The server failed unexpectedly. Its log has the cause under the request id.",
   503: "The server, its log or a service that it needs is unavailable. Retry with backoff.",
   504: "The request took longer than its deadline.",

@@ -27,7 +27,8 @@ ${table(
 
 The scopes are \`blobs:read\`, \`blobs:write\` and \`cluster:admin\`. Each operation lists what it
 needs. Carrier search, plant disease prediction and the dashboard are public by default. A missing
-or invalid credential is 401, a missing scope or role is 403. A resource of another project is 404.`
+or invalid credential returns 401, a missing scope or role 403, and a resource of another project
+404.`
 
 const errors = `## Errors
 
@@ -57,16 +58,16 @@ const pagination = `## Pagination
 A list in share protection, webhooks and the audit log returns a page. \`limit\` is 1 to
 ${page_limit_max}, and ${page_limit} by default. To get the next page, send the \`next_marker\`
 of the response as \`marker\`; on the last page it is null or absent. A marker stays valid after
-its item is deleted. A limit out of range or a malformed marker is 400. Blob storage uses
-\`cursor\` and \`next_cursor\` instead.`
+its item is deleted. A limit out of range or a malformed marker returns 400. Blob storage
+uses \`cursor\` and \`next_cursor\` instead.`
 
 const idempotency = `## Idempotency
 
 Send the header \`Idempotency-Key\` (1 to ${idempotency_key_length_max} printable ASCII
 characters, such as a UUID) with a POST, PUT, PATCH or DELETE that you may retry. A request with
 the same caller, project, method, path and key is carried out once, and a retry gets the result
-of the first request. The same key with another body or query is 422. A rejected request does
-not use up its key. A key is valid while it is among the last 64 commands of the resource; for
+of the first request. The same key with another body or query returns 422. A rejected request
+does not use up its key. A key is valid while it is among the last 64 commands of the resource; for
 an issued credential, as long as the credential is kept. Operations that are idempotent anyway
 accept the header and ignore it.`
 

@@ -231,7 +231,7 @@ describe("a look at a gateway", () => {
     const model = { name: "system", position: 9 }
     const found = await of({
       "/readyz":
-        "blob-storage ok\ncarrier-search ok; searches fail\nplant-disease does not answer\n",
+        "blob-storage ok\ncarrier-search ok; searches fail\nplant-disease does not respond\n",
       "/v1/admin/read-models": { read_models: [{ ...model, behind: 1001 }] },
       "/v1/webhooks?limit=100": {
         webhooks: [
@@ -255,7 +255,7 @@ describe("a look at a gateway", () => {
   })
 
   it("asks once more whom it caught at a service's first question", async () => {
-    const result = ["capital-pressure does not answer\n", "capital-pressure ok\n"]
+    const result = ["capital-pressure does not respond\n", "capital-pressure ok\n"]
     const get = async (path: string) =>
       path === "/readyz" ? { status: 200, text: result.shift() ?? "" } : { status: 404, text: "" }
     assert.deepEqual(complaints(await gatewayFindings(get)), [])

@@ -213,7 +213,7 @@ describe("a list by labels", () => {
         const twice = yield* service.call("GET", "/v1/blobs?label.a=1&label.a=2")
         expect([twice.status, twice.json.detail]).toEqual([
           400,
-          "query.label.a: it is there twice.",
+          "query.label.a: it occurs twice.",
         ])
       }),
     ))

@@ -303,7 +303,7 @@ describe("access to a put", () => {
         ({ status, text }) => {
           expect(status).toBe(415)
           expect(text).toContain(
-            "must be application/json. POST /v1/blobs/stream takes application/octet-stream.",
+            "must be application/json. POST /v1/blobs/stream accepts application/octet-stream.",
           )
         },
       ),

@@ -195,7 +195,7 @@ const refusals: ReadonlyArray<readonly [string, string, number, RegExp]> = [
     "has chunks of different blobs",
     lines(chunk("he", false, { id: hello_id }), chunk("llo", true, { id: other_id })),
     400,
-    /Message 2: id: chunks of different blobs/,
+    /Message 2: id: a stream must not contain chunks of different blobs/,
   ],
   [
     "has an ID later only",

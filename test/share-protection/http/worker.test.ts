@@ -164,7 +164,7 @@ describe("/v1/admin/rollouts", () => {
     ["a domain that is no id", { ...body, domain_ids: ["a b"] }, "body.domain_ids"],
     ["no image", { domain_ids: ["a"] }, "body.image"],
     ["an unknown field", { ...body, speed: 2 }, "body.speed"],
-    ["a misspelt domain", { ...body, domain_ids: ["default", "rset"] }, "target of rset"],
+    ["a misspelt domain", { ...body, domain_ids: ["default", "rset"] }, "target belongs to rset"],
   ]
   for (const [what, body, detail] of wrong) {
     served(`400: ${what}`, (ask) =>
@@ -179,7 +179,7 @@ describe("/v1/admin/rollouts", () => {
     Effect.gen(function* () {
       const settings = { image: "worker-2", domain_ids: ["set", "e".repeat(32)] }
       const refused = yield* post(ask, "/v1/admin/rollouts", settings)
-      isRefused(refused, 400, "svc.validation_error", `target of set, ${"e".repeat(32)};`)
+      isRefused(refused, 400, "svc.validation_error", `target belongs to set, ${"e".repeat(32)};`)
       yield* ask("PATCH", "/v1/admin/domains/set", { quotas: { targets: 1 } }, admin)
       yield* tell(address(Worker, worker_id, boot("e".repeat(32))))
       assert.equal((yield* post(ask, "/v1/admin/rollouts", settings)).status, 202)

@@ -141,7 +141,7 @@ describe("what is asked for", () => {
   served("one unknown type among several is refused", async (url) => {
     const { status, detail } = error(await read(`${url}?type=job_queued,blob_saved`, "admin"))
     assert.equal(status, 400)
-    assert.include(detail, "no type of events blob_saved")
+    assert.include(detail, "no event type blob_saved")
   })
 
   for (const filter of ["*", ">", "a.b", "a b", "", "x".repeat(65), "a\u0000"]) {
@@ -157,7 +157,7 @@ describe("what is asked for", () => {
 
   for (const [query, output] of [
     ["service=plant-diseases", "no service plant-diseases; did you mean plant-disease?"],
-    ["type=blob_saved", "no type of events blob_saved; "],
+    ["type=blob_saved", "no event type blob_saved; "],
   ] as const) {
     served(`${query}, which is never published, is rejected`, async (url) => {
       const { status, code, detail } = error(await read(`${url}?${query}`, "admin"))
@@ -226,7 +226,7 @@ describe("where the stream begins", () => {
     await tell(publishedEvent(1))
     const { status, code, detail } = error(await read(`${url}?since=2`, "admin"))
     assert.deepEqual({ status, code }, { status: 400, code: "svc.validation_error" })
-    assert.equal(detail, "There is no event 2: the events end at 1.")
+    assert.equal(detail, "There is no event 2: the last event is 1.")
   })
 
   for (const [what, start] of [

@@ -194,7 +194,7 @@ describe("a stream whose caller's token is revoked", () => {
       is_valid = false
       yield* TestClock.adjust("15 seconds")
       assert.isDefined(reading.pollUnsafe())
-      assert.equal(chunks.at(-1), ": the token is not valid any more\n")
+      assert.equal(chunks.at(-1), ": the token is no longer valid\n")
     }).pipe(Effect.provide(Layer.fresh(eventsMemory)), asAdmin),
   )
 })

@@ -186,7 +186,7 @@ describe("a webhook over HTTP", () => {
   for (const [names, detail] of [
     [
       { types: ["blob_stored", "blob_store"] },
-      "body.types: there is no type of events blob_store; ",
+      "body.types: there is no event type blob_store; ",
     ],
     [{ services: ["blob"] }, "body.services: there is no service blob; "],
   ] as const) {
