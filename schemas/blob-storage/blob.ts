@@ -94,6 +94,7 @@ export const BlobIdMessage = Schema.Union([IdMessage, IdText])
   .annotate({
     description: "The blob's ID. Responses have the object; requests may also have a string.",
     respondedAs: {
+      title: "BlobId",
       type: "object",
       properties: {
         id: {

@@ -34,6 +34,18 @@ const nameBodies = (name: string, content: Content, schemas: Schemas) => {
   }
 }
 
+/** Makes a component of each object with a title, which is its name. */
+const nameTitled = (part: unknown, schemas: Schemas): void => {
+  if (Array.isArray(part)) for (const one of part) nameTitled(one, schemas)
+  if (!isObject(part)) return
+  const { title } = part
+  if (typeof title === "string" && isObject(part.properties)) {
+    delete part.title
+    schemas[title] ??= { ...part }
+  }
+  for (const [key, one] of Object.entries(part)) if (key !== "example") nameTitled(one, schemas)
+}
+
 /** Replaces the objects in a schema that equal a component by references. */
 const refer = (schema: JsonObject, names: ReadonlyMap<string, string>): void => {
   for (const [key, part] of Object.entries(schema)) {
@@ -83,6 +95,7 @@ export const named = (operations: ReadonlyArray<Operation>, schemas: Schemas): S
       if (content !== undefined && status < "400") nameBodies(`${name}Response`, content, all)
     }
   }
+  for (const schema of Object.values(all)) nameTitled(schema, all)
   const names = new Map(Object.entries(all).map(([name, schema]) => [contentOf(schema), name]))
   for (const schema of Object.values(all)) refer(schema, names)
   return used(operations, all)

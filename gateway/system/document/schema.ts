@@ -3,7 +3,7 @@
  * of nested ones, and patterns that Python reads as JavaScript does.
  */
 import { Schema, SchemaAST } from "effect"
-import { isObject, type JsonObject } from "#gateway/system/document/json.ts"
+import { isObject, type JsonObject, type Schemas } from "#gateway/system/document/json.ts"
 
 /** Where a schema is, and the components that it may refer to. */
 interface Place {
@@ -163,6 +163,11 @@ const withoutRepeats = (schema: JsonObject) => {
   }
 }
 
+/** Adds the members of an array of any values, which some generators of clients require. */
+const withItems = (schema: JsonObject) => {
+  if (schema.type === "array" && !("prefixItems" in schema)) schema.items ??= {}
+}
+
 /** Applies these changes to every schema in this part of the document. */
 export const tidy = (value: unknown): void => {
   if (Array.isArray(value)) for (const part of value) tidy(part)
@@ -170,6 +175,7 @@ export const tidy = (value: unknown): void => {
   for (const [key, part] of Object.entries(value)) if (key !== "example") tidy(part)
   withoutNesting(value)
   withoutRepeats(value)
+  withItems(value)
   if (typeof value.pattern === "string") value.pattern = portable(value.pattern)
 }
 
