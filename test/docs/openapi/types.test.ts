@@ -36,7 +36,8 @@ const bodiesIn = ({ paths }: Document): ReadonlyArray<Body> =>
   )
 
 /** The format of an error, also if the error has more members. */
-const formatOf = ({ $ref, allOf }: Json = {}) => (Array.isArray(allOf) ? allOf[0]?.$ref : $ref)
+const formatOf = ({ $ref, allOf }: Json = {}) =>
+  String(Array.isArray(allOf) ? allOf[0]?.$ref : $ref)
 
 /** The components that these schemas refer to, also indirectly. */
 const componentsOf = ({ components }: Document, schemas: ReadonlyArray<Json>) => {
