@@ -119,18 +119,12 @@ const completeSchemas = (
 }
 
 /** An operation with its key, access, error responses and examples. */
-const completed = (
-  path: string,
-  method: string,
-  operation: Operation,
-  notes: OperationNotes,
-  schemas: Schemas,
-) => {
+const completed = (path: string, method: string, operation: Operation, notes: OperationNotes) => {
   const { access, key_not_needed, example } = notes
   const keys = method === "get" ? [] : [keyParameter(key_not_needed)]
   const has_key = method !== "get" && key_not_needed === undefined
   const parameters = [...(operation.parameters ?? []).map(lifted), ...keys]
-  const responses = responsesOf(path, method, operation, { access, has_key, schemas })
+  const responses = responsesOf(path, method, operation, { access, has_key })
   return exemplified({ ...operation, parameters, responses, security: security(access) }, example)
 }
 
@@ -166,7 +160,7 @@ const finished = (
   if (int64 === "string") writeInt64AsText({ paths, schemas })
   const explained = each((path, method, operation) => {
     const known = notesFor(path, method)
-    return known === undefined ? operation : completed(path, method, operation, known, schemas)
+    return known === undefined ? operation : completed(path, method, operation, known)
   })
   const operations = Object.values(explained).flatMap((one) => Object.values(one))
   return {

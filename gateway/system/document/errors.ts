@@ -19,11 +19,11 @@ import { ErrorCategory, envelope_texts } from "#schemas/system/rejection.ts"
 
 const text = (description: string) => ({ type: "string", description })
 
-const object = (description: string, required: Schemas, optional: Schemas = {}) => ({
+const object = (description: string, properties: Schemas) => ({
   type: "object",
   description,
-  properties: { ...required, ...optional },
-  required: Object.keys(required),
+  properties,
+  required: Object.keys(properties),
 })
 
 /** The format of errors of each group of paths, with the codes of its errors. */
@@ -38,24 +38,15 @@ const formats = {
       description: envelope_texts.category,
     },
   }),
-  BlobError: object(
-    "An error of blob storage.",
-    {
-      code: text("The name of a gRPC status, such as `NOT_FOUND`."),
-      message: text("A short text that stays the same for each cause."),
-      detail: text(
-        "Description of the error, in at most `error.max_detail_bytes` bytes. Empty if " +
-          "`error.include_detail` is false.",
-      ),
-      request_id: text("The id of this request, which the server's log contains too."),
-    },
-    {
-      grpc_code: {
-        type: "integer",
-        description: "The number of the gRPC status. Present if `error.include_grpc_code` is true.",
-      },
-    },
-  ),
+  BlobError: object("An error of blob storage.", {
+    code: text("The name of a gRPC status, such as `NOT_FOUND`."),
+    message: text("A short text that stays the same for each cause."),
+    detail: text(
+      "Description of the error, in at most `error.max_detail_bytes` bytes. Empty if " +
+        "`error.include_detail` is false.",
+    ),
+    request_id: text("The id of this request, which the server's log contains too."),
+  }),
   DashboardError: object("An error of the capital pressure dashboard.", {
     detail: text(envelope_texts.detail),
   }),
@@ -160,36 +151,12 @@ const withText = (
   return { ...response, description: own || (texts[status] ?? description) }
 }
 
-interface Notes {
-  readonly access: Access
-  readonly has_key: boolean
-  /** The components that the operation refers to. */
-  readonly schemas: Schemas
-}
-
-/** The schema of an operation's own error: its format, with the members that only it has. */
-const errorOf = (name: keyof typeof formats, { content }: Response, schemas: Schemas) => {
-  const format = { $ref: `#/components/schemas/${name}` }
-  const { $ref } = content?.["application/json"]?.schema ?? {}
-  const { properties, required } = schemas[String($ref).replace(/^.*\//, "")] ?? {}
-  if (!isObject(properties)) return format
-  const own = Object.entries(properties).filter(([key]) => !(key in formats[name].properties))
-  if (own.length === 0) return format
-  const needed = Array.isArray(required) ? required : []
-  return {
-    type: "object",
-    allOf: [format],
-    properties: Object.fromEntries(own),
-    required: own.map(([key]) => key).filter((key) => needed.includes(key)),
-  }
-}
-
 /** All responses of an operation: its own, and the door's where it has none for a status. */
 export const responsesOf = (
   path: string,
   method: string,
   operation: Operation,
-  { access, has_key, schemas }: Notes,
+  { access, has_key }: { readonly access: Access; readonly has_key: boolean },
 ): Operation["responses"] => {
   const texts = { ...causes(access), ...successes }
   const name = names.get(envelopeOf(path)) ?? "Error"
@@ -201,9 +168,7 @@ export const responsesOf = (
   })
   const own = Object.entries(operation.responses).map(([status, response]) => {
     const explained = withText(status, response, texts)
-    if (status < "400") return [status, explained] as const
-    const schema = errorOf(name, response, schemas)
-    return [status, { ...explained, content: { "application/json": { schema } } }] as const
+    return [status, status < "400" ? explained : { ...explained, content }] as const
   })
   return Object.fromEntries([...of_door, ...own])
 }

@@ -3,7 +3,7 @@
  * of nested ones, and patterns that Python reads as JavaScript does.
  */
 import { Schema, SchemaAST } from "effect"
-import { isObject, type JsonObject, type Schemas } from "#gateway/system/document/json.ts"
+import { isObject, type JsonObject } from "#gateway/system/document/json.ts"
 
 /** Where a schema is, and the components that it may refer to. */
 interface Place {
