@@ -80,7 +80,7 @@ type FoldContext<Context, Event> = (
 /**
  * Makes a decider of a chart.
  *
- * `version` must rise when the shape of a saved context changes. `upcast` converts an older
+ * `version` must increase when the shape of a saved context changes. `upcast` converts an older
  * snapshot; if it returns undefined, the history is folded instead. `foldContext` is for hundreds
  * of events at once, because a transition costs more than its actions. `evolve` throws if the chart
  * has no such transition: the log is corrupt.

@@ -103,7 +103,7 @@ export const runProcess = (process: Process) =>
 
 /**
  * Like `runProcess`, for processes without a lease, which every server runs. They restart after a
- * defect; repeated defects make the pauses longer and the log messages rarer.
+ * defect; repeated defects lengthen the pauses and thin out the log messages.
  */
 export const keepRunning = (process: Process) =>
   Effect.suspend(() => {

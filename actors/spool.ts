@@ -7,7 +7,7 @@
 import { type Effect, Schema } from "effect"
 
 export interface Spooled<Fact> {
-  /** Its position in the spool; it rises, with gaps if facts were lost with a disk. */
+  /** Its position in the spool; it increases, with gaps if facts were lost with a disk. */
   readonly cursor: number
   readonly fact: Fact
 }

@@ -25,11 +25,11 @@ const levels: Readonly<Record<Settings["log"]["level"], LogLevel.LogLevel>> = {
   fatal: "Fatal",
 }
 
-/** Patterns of credentials in headers and URLs, anywhere in a text. */
+/** Patterns of credentials in headers and URLs, anywhere in a string. */
 const credentials = [
   [/\b(bearer|basic)\s+[\w.~+/=-]{4,}/gi, "$1 <redacted>"],
   [/((?:authorization|x-auth-token|cookie)["']?\s*[:=]\s*["']?)[^\s"',}]+/gi, "$1<redacted>"],
-  // Limited, because a long text of dots would otherwise take seconds.
+  // Limited, because a long run of dots would otherwise take seconds.
   [/(\b[a-z][a-z\d+.-]{0,30}:\/\/)[^\s/@"]+@/gi, "$1<redacted>@"],
 ] as const
 

@@ -31,8 +31,8 @@ const lastBackup = (data_dir: string) =>
 const backup_help = "Time of the last state backup of this data folder, in Unix time; 0: never."
 
 /**
- * Fails if the data folder cannot be read. `certificateEnds` returns the expiry of the served
- * certificate in Unix time; undefined without one.
+ * The metrics as text. Fails if the data folder cannot be read. `certificateEnds` returns the
+ * expiry of the served certificate in Unix time; undefined without one.
  */
 export const placeMetrics = (
   { data }: Settings,

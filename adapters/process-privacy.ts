@@ -3,7 +3,7 @@
  * core dumps. Source: decision 0146.
  */
 
-/** Called once at startup. */
+/** Disables the debugger's signal and the environment in reports. Called once at startup. */
 export const keepPrivate = () => {
   // By default Node opens a debugger on loopback for this signal, where any local user could run
   // code as this user.

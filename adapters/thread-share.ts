@@ -1,6 +1,6 @@
 /**
- * Throttles background work on this thread: nearly all of the time while it is idle, and a tenth
- * while it is busy, so that background work completes under any load.
+ * Throttles background work on this thread. It gets nearly all of the time while the thread is
+ * otherwise idle, and a tenth while the thread is busy, so that it completes under any load.
  */
 import { performance } from "node:perf_hooks"
 import type { Pacing } from "#projections/read-model.ts"

@@ -136,7 +136,8 @@ const exitOnClosedOutput = (cause: NodeJS.ErrnoException) => {
 
 /**
  * Runs `work` with a session on the server that flags, environment and files name. On interruption
- * it aborts the work, waits for it to end, so that nothing stays half done, and reports its error.
+ * it aborts the work, waits for it to end, so that nothing is left half done, and reports its
+ * error.
  */
 export const withSession = (
   given: Shared,

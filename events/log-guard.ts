@@ -51,7 +51,7 @@ export interface Guard {
   readonly isExplained: (witness: Witness, head: number) => Effect.Effect<boolean>
 }
 
-/** Without a guard, as in a test of one part, every difference is explained. */
+/** Without a guard, as in a unit test, every difference is explained. */
 export const LogGuard = Context.Reference<Guard>("events/LogGuard", {
   defaultValue: () => ({
     problem: () => undefined,

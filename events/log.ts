@@ -54,7 +54,7 @@ export interface Commit extends Omit<Origin, "command_id" | "fingerprint"> {
   readonly snapshot: Snapshot
   /** Ids of the last commands that changed this aggregate, ending with this commit's. */
   readonly commands: ReadonlyArray<string>
-  /** Fingerprints of these commands, or empty texts; absent if none has one. */
+  /** Fingerprints of these commands, or empty strings; absent if none has one. */
   readonly fingerprints?: ReadonlyArray<string>
   /** SHA-256 (hex) of the aggregate's previous commit as stored, or of the stream's name. */
   readonly prev: string
@@ -79,7 +79,7 @@ export interface Recorded {
  */
 export interface Unreadable {
   readonly position: number
-  /** The subject without its prefix: any text. */
+  /** The subject without its prefix: any string. */
   readonly stream: string
   readonly hash: string
   readonly bytes: Uint8Array
@@ -98,7 +98,7 @@ export const isReadable = (entry: Entry): entry is Recorded => !("unreadable" in
  */
 export type Judge = (stream: string, commit: Commit) => string | undefined
 
-/** Without a judge, as in a test of one part, every whole envelope is a commit. */
+/** Without a judge, as in a unit test, every complete envelope is a commit. */
 export const CommitJudge = Context.Reference<Judge>("events/CommitJudge", {
   defaultValue: () => () => undefined,
 })
@@ -183,7 +183,7 @@ export class Log extends Context.Service<
     readonly followEntries: (part: Part, position: number) => Stream.Stream<Entry, LogUnavailable>
     /** Position of the last entry of the whole log; 0 if it is empty. */
     readonly end: Effect.Effect<number, LogUnavailable>
-    /** SHA-256 (hex) of a text. The hash of a stream's name is `prev` of its first commit. */
+    /** SHA-256 (hex) of a string. The hash of a stream's name is `prev` of its first commit. */
     readonly hashOf: (text: string) => string
     /** SHA-256 of bytes, for proofs over several commits. */
     readonly digest: (data: Uint8Array) => Uint8Array

@@ -32,7 +32,7 @@ export interface BudgetLimits {
 export interface Budget {
   /** The reason to reject this amount. An unused budget accepts any amount. */
   readonly refusal: (holder: Holder, amount?: number) => OverBudget | undefined
-  /** Counts the amount until the scope closes; call `refusal` before. */
+  /** Counts the amount until the scope closes; call `refusal` first. */
   readonly hold: (holder: Holder, amount?: number) => Effect.Effect<void, never, Scope.Scope>
   readonly held: () => number
   readonly limits: BudgetLimits

@@ -1,6 +1,6 @@
 /**
  * Direct routes: endpoints that use the server's own request and response instead of Effect's API,
- * because bytes pass through them. The door admits their requests as all others, and writes their
+ * because bytes pass through them. The door admits their requests like all others, and writes their
  * error responses.
  *
  * Source: DESIGN, the exception: bytes; decision 0196.

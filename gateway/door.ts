@@ -2,7 +2,7 @@
  * The door: every request enters here, and every response leaves here.
  *
  * In this order: ids, route, caller, access, rate, size, type, position, handler, envelope. Direct
- * routes answer on the server's own response (`door/direct.ts`); all others through Effect's API.
+ * routes write the server's own response (`door/direct.ts`); all others go through Effect's API.
  */
 import {
   ByteSize,

@@ -14,7 +14,7 @@ const places: Readonly<Record<string, string>> = {
   Headers: "header",
 }
 
-/** Enough to correct a request; a body may have thousands of errors. */
+/** Maximum number of errors to report: enough to correct a request, which may have thousands. */
 const issues_shown_max = 3
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()

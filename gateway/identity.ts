@@ -47,7 +47,7 @@ export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>
 ) {}
 
 /**
- * The command of a request; with a fingerprint it is idempotent, and makes one credential.
+ * The command of a request; with a fingerprint it is idempotent, and creates one credential.
  * Source: decision 0180.
  */
 export type Repeatable = Pick<Origin, "command_id" | "fingerprint">
@@ -98,7 +98,7 @@ export class TrustIssuer extends Context.Service<
       request: TrustRequest,
       origin?: Repeatable,
     ) => Effect.Effect<string, IdentityUnavailable>
-    /** Returns whether this request, or an earlier try of it, revoked the trust. */
+    /** Returns whether this request, or an earlier attempt at it, revoked the trust. */
     readonly revoke: (
       trust_id: string,
       origin?: Partial<Repeatable>,

@@ -3,7 +3,7 @@ import { Context } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { ClientCertificate } from "#gateway/identity.ts"
 
-/** The progress of a request's connection; two equal ones in a row mean that it is idle. */
+/** The progress of a request's connection; two equal values in succession mean that it is idle. */
 export interface Progress {
   /** Whether the request's body has arrived in full. */
   readonly is_read: boolean

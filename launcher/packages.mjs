@@ -109,8 +109,15 @@ const runInstallation = async (is_full, total) => {
   })
 }
 
-/** Installs the packages. Throws an error that says what to do manually. */
-export const installPackages = async (is_full, say) => {
+/** Whether the last installation, for another lockfile, had the packages for development. */
+const wasFull = () => read(stamp)?.endsWith("\nlean\n") === false
+
+/**
+ * Installs the packages. Where the packages for development were installed, it updates them as
+ * well. Throws an error that says what to do manually.
+ */
+export const installPackages = async (is_wanted_full, say) => {
+  const is_full = is_wanted_full || wasFull()
   // After a manual `npm ci`, only the stamp is missing.
   const is_complete = isInstalled(true)
   if (is_complete || (!is_full && isInstalled(false))) {

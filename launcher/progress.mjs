@@ -1,6 +1,6 @@
 /**
- * Messages of the launcher on standard error, and the progress of what takes long: one line that
- * updates on a terminal, otherwise a new line every ten seconds.
+ * Messages of the launcher on standard error, and the progress of long tasks: one line that updates
+ * on a terminal, otherwise a new line every ten seconds.
  */
 import { lstatSync, readdirSync } from "node:fs"
 import { join } from "node:path"

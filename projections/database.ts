@@ -96,7 +96,7 @@ export interface Database<Tables> {
     beside: Database<Tables>,
     rows_max: number,
   ) => Effect.Effect<DatabaseComparison, DatabaseUnusable, Scope.Scope>
-  /** Whether other processes find this database at its place: its file may have been deleted. */
+  /** Whether other processes find this database at its location: its file may have been deleted. */
   readonly place: () => Place
   /** Every row of every table, in a fixed order: equal for two databases of one log. */
   readonly dump: Effect.Effect<Dump, DatabaseUnusable>

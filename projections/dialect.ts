@@ -15,8 +15,8 @@ export const integerIn = (
     : sql`${sql.ref(column)} ->> ${sql.lit(key)}`
 
 /**
- * A column reference that no index may serve: SQLite would guess the best index, PostgreSQL knows
- * it.
+ * A column reference that keeps SQLite from using an index on the column, because it can only guess
+ * which index is best. PostgreSQL has statistics, so there it is a plain reference.
  */
 export const unindexed = (db: QueryExecutorProvider, column: string): RawBuilder<unknown> =>
   isPostgres(db) ? sql.ref(column) : sql`+${sql.ref(column)}`

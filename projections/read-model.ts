@@ -237,8 +237,8 @@ interface Maintenance<Tables> {
 }
 
 /**
- * Starts following the log, alone or in turns with other processes; returns once everything in the
- * log at the start is shown.
+ * Starts following the log, alone or taking turns with other processes; returns once everything
+ * that the log held at the call is shown.
  */
 const maintain = Effect.fnUntraced(function* <Tables>(maintenance: Maintenance<Tables>) {
   const { log, database, blueprint, waits, rebuild, following, stall } = maintenance

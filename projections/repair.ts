@@ -5,8 +5,8 @@ import type { Database, DatabaseUnusable } from "#projections/database.ts"
 import { warnOnce } from "#projections/warn-once.ts"
 
 /**
- * Rebuilds a database that other processes no longer find at its place. A foreign file there stays
- * untouched, and each problem is logged once.
+ * Rebuilds a database that other processes no longer find at its location. A foreign file there
+ * stays untouched, and each problem is logged once.
  */
 export const repairWhenLost = <Tables>(
   name: string,

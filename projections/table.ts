@@ -121,7 +121,7 @@ const indexesOf = ({ name, indexes = [], usual }: Design, schema: SchemaModule) 
     return [whole, part.where(sql.raw<boolean>(usual))]
   })
 
-/** Parses values whose stored form differs; a row of texts and numbers is returned unchanged. */
+/** Parses values whose stored form differs; a row of strings and numbers is returned unchanged. */
 const rowParser = (kinds: ReadonlyArray<readonly [string, unknown]>) => {
   const columns = (type: string) =>
     kinds.flatMap(([column, kind]) => (String(kind).startsWith(type) ? [column] : []))

@@ -3,7 +3,7 @@ import { Redacted } from "effect"
 import type { NatsLogin, NatsTls } from "#bus"
 import type { Settings } from "#schemas/settings.ts"
 
-/** An empty text means that the setting is not set. */
+/** An empty setting means "not configured". */
 const orUndefined = (text: string) => (text === "" ? undefined : text)
 
 export const natsLogin = ({

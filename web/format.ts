@@ -1,7 +1,7 @@
 /** Formats numbers, times and the composite for people. */
 import type { Composite, Direction, Tally } from "./capital-pressure/api.ts"
 
-/** Replaces hyphens before digits by minus signs, which are as wide as the plus sign. */
+/** Replaces hyphens before digits with minus signs, which are as wide as the plus sign. */
 export const typeset = (text: string): string => text.replaceAll(/-(?=[\d.])/g, "\u2212")
 
 /** "+0.42", "\u22121.27", "0.00". */
@@ -42,7 +42,7 @@ const compact_format = new Intl.NumberFormat("en-US", {
 export const short = (value: number): string =>
   Math.abs(value) < 100_000 ? compact(value) : typeset(compact_format.format(value))
 
-/** Turns a text of the API into a sentence: a capital letter first, a full stop last. */
+/** Turns text from the API into a sentence: a capital letter first, a full stop last. */
 export const sentence = (text: string): string =>
   text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.?$/, ".")}`
 
@@ -60,7 +60,7 @@ export const shortDate = (iso: string, now: number): string => {
   return iso.startsWith(String(new Date(now).getUTCFullYear())) ? text.slice(0, -5) : text
 }
 
-/** Parses a time of the API (ISO 8601, UTC, without a zone) to epoch milliseconds. */
+/** Parses a time from the API (ISO 8601, UTC, without a zone) to epoch milliseconds. */
 export const instantOf = (zoneless: string): number => Date.parse(`${zoneless}Z`)
 
 const ms_of = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
@@ -75,7 +75,7 @@ export const daysAgo = (iso: string, now: number): string => {
   return `${plural(Math.round(days / 30.44), "month")} ago`
 }
 
-/** Distance of a time from now: "5 min ago", "in 3 h". */
+/** A time relative to now: "5 min ago", "in 3 h". */
 export const relativeTime = (zoneless: string, now: number): string => {
   const elapsed = now - instantOf(zoneless)
   const size = Math.abs(elapsed)
@@ -88,7 +88,7 @@ export const relativeTime = (zoneless: string, now: number): string => {
   return elapsed >= 0 ? `${distance} ago` : `in ${distance}`
 }
 
-/** A time of the API as "20 Nov 2026, 22:00 UTC". */
+/** A time from the API as "20 Nov 2026, 22:00 UTC". */
 export const time = (zoneless: string): string => `${date(zoneless)}, ${zoneless.slice(11, 16)} UTC`
 
 /** A time in the user's time zone: "14:03". */

@@ -21,7 +21,7 @@ export const mark = (direction: Direction): SVGElement =>
 export const vote = (direction: Direction): HTMLElement =>
   h("span", { class: `vote ${direction}` }, mark(direction), voteWord[direction])
 
-/** A framed word that sets a reading apart. */
+/** A framed word that marks a special reading. */
 export const badge = (kind: "demo" | "stale" | "gauge" | "error", text: string, title: string) =>
   h("span", { class: `badge ${kind}`, title }, text)
 

@@ -2,8 +2,8 @@
  * A node's heartbeat: it joins the cluster at startup and then publishes the node's usage at a
  * fixed interval.
  *
- * All nodes of a cluster share one log and one bus. So a node joins by a command, without asking
- * other nodes, and every process receives its heartbeats.
+ * All nodes of a cluster share one log and one bus. So a node joins with a command, without
+ * contacting other nodes, and every process receives its heartbeats.
  *
  * Source: document 1 §1, §4 rule 1; DECISIONS, document 1, heartbeats, the cluster's log.
  */
@@ -27,7 +27,7 @@ export interface HeartbeatOptions {
   /** The node's own registration. */
   readonly node: Omit<typeof JoinNode.Type, "type">
   readonly heartbeat_interval_seconds: number
-  /** The node's present usage. */
+  /** The node's current usage. */
   readonly usage: Effect.Effect<Omit<Heartbeat, "node_id">>
 }
 

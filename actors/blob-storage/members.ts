@@ -63,7 +63,7 @@ export const makeMembersCache = (node_id: string) => {
       active: peersIn(cluster, "active"),
       leaving: peersIn(cluster, "leaving"),
       offline: peersIn(cluster, "offline").map((peer) => peer.node_id),
-      // A node that has left must not act as a cluster of its own: it accepts nothing until it
+      // A node that has left must not act as a separate cluster: it accepts nothing until it
       // rejoins.
       is_leaving: own === undefined ? was_leaving : own.state === "leaving",
       all_online_since: allOnlineSince(cluster),
@@ -99,7 +99,7 @@ export type Reach = "reached" | "unheard" | "never"
 /**
  * The members for gets and lists. Other nodes that are "never" reached count as offline. An
  * "unheard" node counts as offline only if it does not respond, because the bus may be down rather
- * than the node. Both are named when no node has a blob; no response waits for them.
+ * than the node. If no node has a blob, the error names both kinds; no response waits for them.
  */
 export const withReach = (
   members: Members,

@@ -64,7 +64,7 @@ const knownShortfall = ({ lastFindings: checked }: ShortfallOptions, { cluster, 
   }
   const findings = checked()
   const under_replicated = Math.max(too_few_nodes, findings?.under_replicated ?? 0)
-  // A sweep of another ring does not prove that copies are where the present ring places them.
+  // A sweep of another ring does not prove that copies are where the current ring places them.
   const is_sure = findings?.ring_version === cluster?.state.ring_version
   return { active_nodes, under_replicated, is_sure }
 }

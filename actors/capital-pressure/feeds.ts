@@ -24,7 +24,7 @@ export interface FetchedValues {
   readonly days: Int32Array
   readonly values: Float64Array
   /**
-   * To be run once every value is in the log: later fetches then request only changes. Without it
+   * Run this once every value is in the log, so that later fetches request only changes. Otherwise
    * the publisher sends everything again, which is harmless.
    */
   readonly acknowledge: Effect.Effect<void>
@@ -49,8 +49,8 @@ export class Feeds extends Context.Service<
       since?: number,
     ) => Effect.Effect<FetchedValues | Unchanged, FeedFailed>
     /**
-     * Makes the next `fetch` of the metric request everything. To be run before values are stored
-     * that differ from the last ingest. If it fails, nothing may be stored.
+     * Makes the next `fetch` of the metric request everything. Run this before storing values that
+     * differ from the last ingest. If it fails, nothing may be stored.
      */
     readonly reset: (metric: Metric) => Effect.Effect<void, FeedFailed>
     /**

@@ -1,4 +1,4 @@
-/** The values of a year by day, as kept in aggregates, and the rejections of wrong days. */
+/** The values of a year by day, as kept in aggregates, and the rejections of invalid days. */
 import { yearOf } from "#schemas/capital-pressure/day.ts"
 import { DemoMixed, WrongYear } from "#schemas/capital-pressure/rejection.ts"
 

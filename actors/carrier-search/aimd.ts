@@ -43,14 +43,14 @@ export const aimd = (cap: number): Aimd => ({
 
 const good_per_step = 50
 /**
- * After this many good responses one bad response is an accident, as every registry has them;
- * otherwise it means load.
+ * After this many good responses, a single bad one is noise, which every registry has; otherwise it
+ * indicates load.
  */
 const good_before_accident = 19
 /** Responses per sample. The p95 is the fastest of its six slowest. */
 const sample = 100
 const slowest_max = 6
-/** Smaller differences are noise of this machine. */
+/** Smaller differences are noise from this machine. */
 const slower_ms_min = 50
 /** Weight of a new p95 in the usual one. */
 const newest_share = 0.2

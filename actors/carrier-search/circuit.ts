@@ -56,7 +56,7 @@ export const admit = (circuit: Circuit, now: number): readonly [Admission, Circu
 
 /** An admitted lookup succeeded. */
 export const succeeded = (circuit: Circuit, pass: Pass): Circuit => {
-  // Lookups from before it opened say nothing about the registry's present state.
+  // Lookups from before it opened say nothing about the registry's current state.
   if (circuit.state === "open") return pass === "trial" ? closed : circuit
   return circuit.failures === 0 ? circuit : closed
 }

@@ -108,7 +108,7 @@ const withRetries = (mc: number, { waiters }: Flight, { lookup, tries }: FlightO
   return attempt(1)
 }
 
-/** Each waiting search pays with one of its retries; a single one is sufficient. */
+/** Charges the retry to every waiting search with retries left; false if there is none. */
 const spendRetry = (waiters: ReadonlySet<Waiter>) => {
   const with_retries = [...waiters].filter(({ retries }) => retries > 0)
   for (const waiter of with_retries) waiter.retries -= 1

@@ -7,7 +7,7 @@ import { makePace, type PaceOptions } from "#actors/carrier-search/pace.ts"
 export interface Health {
   /** Why the circuit is open, for people; null while it is closed. */
   readonly detail: string | null
-  /** Present maximum of concurrent lookups. */
+  /** Current maximum number of concurrent lookups. */
   readonly concurrency: number
   /** Clock milliseconds; null: never. */
   readonly last_answer_at: number | null

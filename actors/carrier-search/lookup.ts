@@ -1,7 +1,7 @@
 /** The port to a registry of single lookups. */
 import { type Effect, Schema } from "effect"
 
-/** An active carrier that is nothing but a carrier. Source: document 3 §1 B. */
+/** An active carrier that is not also a broker. Source: document 3 §1 B. */
 export interface FoundCarrier {
   /** The carrier's USDOT number. */
   readonly dot: number

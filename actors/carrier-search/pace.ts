@@ -16,7 +16,7 @@ export interface Pace {
   readonly adapt: (outcome: Outcome) => Effect.Effect<void>
   /** No lookup starts before this clock time, in milliseconds. */
   readonly pauseUntil: (until: number) => void
-  /** The present maximum of concurrent lookups. */
+  /** The current maximum number of concurrent lookups. */
   readonly limit: () => number
 }
 

@@ -1,7 +1,7 @@
 /**
  * Health of the command path, as one process observes it.
  *
- * Regular commands prove that the log takes commits. Without any, the process sends a probe: on a
+ * Regular commands prove that the log accepts commits. Without any, the process sends a probe: on a
  * health check after minutes without a commit, and while the last command failed. The log keeps
  * every commit, so probes are rare: about 1 KB every five minutes at most, which is 110 MB a year
  * in an idle deployment.
@@ -15,7 +15,7 @@ import { ProbePath } from "#schemas/system/probe.ts"
 /** Commands that fail for longer than this make a process unready. Source: DECISIONS, "health". */
 export const failing_ms_max = 10_000
 
-/** A commit this recent proves that the log takes commits, in milliseconds. */
+/** A commit this recent proves that the log accepts commits, in milliseconds. */
 const proof_ms_max = 300_000
 
 /** A command without a response for this long counts as failing, in milliseconds. */

@@ -69,7 +69,7 @@ export class Predictor extends Context.Service<
     ) => Effect.Effect<Float32Array, Busy | InferenceFailed>
     /** Images in the queue, and images being processed. */
     readonly load: Effect.Effect<{ readonly waiting: number; readonly running: number }>
-    /** The number of runs of the network by batch size, the index. */
+    /** The number of runs of the network, indexed by batch size. */
     readonly batches: Effect.Effect<ReadonlyArray<number>>
   }
 >()("actors/plant-disease/Predictor") {}

@@ -1,6 +1,6 @@
 /**
- * An agent makes a machine a worker: it registers, sends heartbeats, accepts orders while it has
- * free slots, and runs each job.
+ * An agent turns a machine into a worker: it registers, sends heartbeats, accepts orders while it
+ * has free slots, and runs each job.
  *
  * Source: document 2 §1, §3 Worker, §8 worker.*; DECISIONS, document 2, workers, cancel.
  */

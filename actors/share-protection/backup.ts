@@ -92,7 +92,7 @@ const chart = setup({
     is_known_as_not_expired: ({ event }) => event.type === "BackupDeleted" && !event.expired,
   },
   actions: {
-    /** No change here: the event is for other readers. */
+    /** Leaves the context unchanged: the event is for other readers. */
     unchanged: assign({}),
     fail: assign(({ event }) => ("reason" in event ? { reason: event.reason } : {})),
     finish_restore: assign(({ context: { restores }, event }) =>
@@ -211,7 +211,7 @@ type State = SnapshotFrom<typeof machine>
 
 const exists = (state: State) => !state.matches("absent") && !state.matches("deleted")
 
-/** Error texts for commands of users; commands of the service itself keep their names. */
+/** Error texts for users' commands; errors of the service's own commands use the command's name. */
 const refusals: Partial<Readonly<Record<BackupCommand["type"], string>>> = {
   DeleteBackup: "be deleted: cancel its job, or wait until it ends",
   StartBackupRestore: "be restored: only one that is available can",

@@ -1,4 +1,4 @@
-/** Changes: the fields of an update that differ from the present ones. */
+/** Changes: the fields of an update that differ from the current ones. */
 import { Equal } from "effect"
 
 /** The fields of `requested` that differ in `present`. All of them are optional. */
@@ -10,6 +10,6 @@ export const changesOf = <Changes extends object>(
   const differing = Object.entries(requested).filter(
     ([field, value]) => !Equal.equals(before.get(field), value),
   )
-  // Leaving out some of the optional fields makes no other type.
+  // Omitting optional fields does not change the type.
   return Object.fromEntries(differing) as Changes
 }

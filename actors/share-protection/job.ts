@@ -42,7 +42,7 @@ import {
 type Fields<Message extends { readonly type: string }> = Omit<Message, "type">
 
 export interface JobContext extends Fields<typeof JobQueued.Type> {
-  /** The present or last worker; null while unassigned. */
+  /** The current or last worker; null while unassigned. */
   readonly worker_id: WorkerId | null
   readonly fence: number | null
   /** Whether that worker has started it. */
@@ -117,7 +117,9 @@ const end = {
   JobCancelled: { target: "error", actions: "cancel" },
 } as const
 
-/** In these steps the engine may have written, so a cancellation leaves that open. */
+/**
+ * In these steps the engine may have written, so after a cancellation it is unknown whether it did.
+ */
 const doubtful_end = {
   ...end,
   JobCancelled: { target: "error", actions: ["cancel", "doubt"] },

@@ -47,7 +47,7 @@ export const machine = chart.createMachine({
 })
 
 const reject = (_: SnapshotFrom<typeof machine>, command: LedgerCommand): Rejection => {
-  // Release proposes no more than the present count.
+  // Release proposes no more than the current count.
   if (command.type === "Release") throw new Error(`${command.type} is never rejected`)
   const { what, limit } = command
   return new QuotaExceeded({ detail: `The project has reached its limit of ${limit} ${what}.` })

@@ -33,7 +33,7 @@ export interface PolicyContext {
   readonly policy: Omit<typeof DefinePolicy.Type, "type"> | null
   /** The backup in progress and its policy, if any. */
   readonly backup: { readonly backup_id: BackupId; readonly policy_id: PolicyId | null } | null
-  /** RFC 3339: the last tick of the present policy that was used or skipped. */
+  /** RFC 3339: the last tick of the current policy that was used or skipped. */
   readonly last_tick: string | null
 }
 

@@ -31,7 +31,7 @@ export interface RolloutContext {
   readonly image: string
   /** Canary first. */
   readonly domain_ids: ReadonlyArray<DomainId>
-  /** Index of the present domain; the number of domains when all are complete. */
+  /** Index of the current domain; the number of domains when all are complete. */
   readonly domain_index: number
   /** The replacement in progress. */
   readonly replacement: Replacement | null

@@ -48,7 +48,7 @@ import {
 type Fields = Omit<typeof CreateTarget.Type, "type">
 type Enrolled = Omit<typeof CompleteEnrollment.Type, "type">
 
-/** `job_id` is the job of the present or last enrollment. */
+/** `job_id` is the job of the current or last enrollment. */
 export interface TargetContext extends Fields {
   readonly repository_password_ref: Enrolled["repository_password_ref"] | null
   readonly capabilities: Capabilities | null
@@ -113,7 +113,7 @@ const chart = setup({
   },
 })
 
-/** The two parallel regions of a present target. */
+/** The two parallel regions of an existing target. */
 const enrollment = chart.createStateConfig({
   initial: "pending",
   states: {

@@ -1,4 +1,6 @@
-/** The anchors of the numbering of published events, by rising position. Source: decision 0172. */
+/**
+ * The anchors of the numbering of published events, in order of position. Source: decision 0172.
+ */
 import { Clock, DateTime, Effect, Equal, Struct } from "effect"
 import { assign, setup } from "xstate"
 import { address, Commands } from "#actors/commands.ts"

@@ -1,4 +1,4 @@
-/** The restores and accepted losses of the log, at rising positions. */
+/** The restores and accepted losses of the log, in order of position. */
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
 import { type Missing, mergeMissing } from "#events/log-guard.ts"

@@ -1,5 +1,5 @@
 /**
- * A Merkle tree over the log. It proves that a commit is in the log without all the others.
+ * A Merkle tree over the log. It proves that a commit is in the log without the other commits.
  *
  * It is the tree of RFC 9162 (and RFC 6962) with SHA-256. The leaf of a commit is the text
  * `<position> <stream> <hash>`. Positions have no gaps, so the tree of all commits up to a position

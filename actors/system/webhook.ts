@@ -33,7 +33,7 @@ import {
 type Created = Omit<typeof CreateWebhook.Type, "type" | "enabled" | "after" | "key_id">
 
 export interface WebhookContext extends Created {
-  /** Rises with every change that requires its deliverer to restart. */
+  /** Increases with every change that requires its deliverer to restart. */
   readonly revision: number
   /** Number of replays, 0 for none; the current one sends the events after `after`. */
   readonly replay: number

@@ -2,7 +2,7 @@
 import type { Clock } from "effect"
 import type { Timing } from "#cluster"
 
-/** Timing by this clock, which also stamps puts. */
+/** Timing on this clock, which also supplies the times of puts. */
 export const machineTiming = (clock: Clock.Clock): Timing => ({
   now: () => clock.currentTimeNanosUnsafe(),
   after: (ms, run) => {

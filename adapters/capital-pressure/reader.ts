@@ -175,7 +175,7 @@ const nextRuns = () => {
 const no_runs: NextRuns = {}
 const internal = new Unreadable({ detail: "Internal Server Error" })
 
-/** The layer. The thread starts with the first computation. */
+/** The reader as a layer. Its thread starts with the first computation. */
 export const capitalReader = (options: CapitalReaderOptions) =>
   Layer.effect(
     DashboardReader,

@@ -28,7 +28,7 @@ const Entries = Schema.fromJsonString(Schema.Array(Schema.Record(Schema.String, 
 
 /**
  * A target for each of the eight tickers, in order: `[{ticker, target, fwd_pe?, set_on?}]`. A
- * ticker that is not in the file has the target 0, "not set"; so have all if there is no file.
+ * ticker that is not in the file has the target 0, "not set". Without a file, all tickers do.
  */
 export const readWatchlist = (
   path: string,

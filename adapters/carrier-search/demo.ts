@@ -33,7 +33,7 @@ const sequence = (seed: number) => {
 
 const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
 
-/** A third are carriers, the others brokers, both, or inactive. */
+/** A row of the file. A third are carriers, the others brokers, both, or inactive. */
 const rowOf = (mc: number, next: () => number) => {
   const pick = (of: ReadonlyArray<string>) => of[Math.floor(next() * of.length)] ?? ""
   const name = `DEMO ${pick(places)} ${pick(trades)} ${mc} ${pick(forms)}`
@@ -56,5 +56,5 @@ async function* bytes() {
   }
 }
 
-/** Always the same carriers; `as_of` is RFC 3339. */
+/** The generated file: always the same carriers. `as_of` is RFC 3339. */
 export const demoCarriers = (as_of: string): CarrierFile => ({ name: "demo", as_of, bytes })

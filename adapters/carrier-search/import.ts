@@ -48,7 +48,7 @@ export interface FileReport {
   readonly active: number
   /** Legacy rows that Motus supersedes. */
   readonly superseded: number
-  /** Rows with another prefix than MC. */
+  /** Rows with a prefix other than MC. */
   readonly other: number
   readonly rejected: ReadonlyArray<RejectedRows>
 }
@@ -126,7 +126,7 @@ const staging = `
   create temp table motus_broker (dot integer primary key) strict;
 `
 
-/** Motus's carriers, except those with a USDOT number that is a broker's under any docket. */
+/** Motus's carriers, except those whose USDOT number belongs to a broker under any docket. */
 const insert_from_motus = `
   insert into carrier select key, name, cell from motus
   where key % ${dot_limit} not in (select dot from motus_broker) order by key
@@ -225,12 +225,12 @@ const mirrorBuilder = (path: string) => {
   }
   return {
     handlerOf,
-    /** To be called after the last Motus file. */
+    /** Inserts the Motus carriers. Call this after the last Motus file. */
     finishMotus: () => {
       motus.flush()
       file.exec(insert_from_motus)
     },
-    /** To be called after the last file. Returns the counts. */
+    /** Finishes the mirror and returns the counts. Call this after the last file. */
     finish: (options: ImportOptions, reports: ReadonlyArray<FileReport>) => {
       carrier.flush()
       const delete_carrier = file.prepare(delete_broker)
@@ -303,7 +303,7 @@ const lock = (path: string) => {
   }
 }
 
-/** Removes files that killed imports left. */
+/** Removes files that killed imports left behind. */
 const sweep = (path: string) => {
   const prefix = basename(path) + temporary_suffix
   for (const name of readdirSync(dirname(path))) {

@@ -22,8 +22,8 @@ export const hasMirror = (path: string): boolean =>
 /** "almc": identifies the file to SQLite's tools and to this program. */
 const application_id = 0x616c6d63
 /**
- * A file with another layout must be imported again. It contains texts of
- * schemas/carrier-search/format.
+ * A file with another layout must be imported again. The layout includes the output of
+ * schemas/carrier-search/format, which is stored in the file.
  */
 const layout_version = 1
 

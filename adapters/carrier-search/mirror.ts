@@ -100,7 +100,7 @@ const describeMirror = (mirror: Mirror | undefined) => {
   return { carriers, dockets: numbers, as_of: oldest(mirror), imported_at, is_demo }
 }
 
-/** The thread starts with the first request and stops with the layer. */
+/** The registry as a layer. Its thread starts with the first request and stops with the layer. */
 export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.Layer<Registry> =>
   Layer.effect(
     Registry,

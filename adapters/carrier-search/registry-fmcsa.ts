@@ -1,8 +1,9 @@
 /**
  * The registry over FMCSA's QCMobile API: one request per docket number.
  *
- * The web key is in the URL of requests and nowhere else: failures have texts of our own. Source:
- * document 3 §1 B; market facts B1 and B2.
+ * The web key is in the URL of requests and nowhere else, so failures have our own messages.
+ *
+ * Source: document 3 §1 B; market facts B1 and B2.
  */
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { Agent, request as send } from "undici"
@@ -26,7 +27,7 @@ export interface RegistryFmcsaOptions {
   readonly rate_per_second: number
   /** The timeout of one request. */
   readonly timeout_seconds: number
-  /** The most attempts per number. */
+  /** Maximum attempts per number. */
   readonly tries: number
   /** The retry budget of a search, in percent of its numbers. */
   readonly retry_percent: number
@@ -34,13 +35,13 @@ export interface RegistryFmcsaOptions {
   readonly cache_seconds: number
 }
 
-/** The size limit of a response; usually some kilobytes. */
+/** The size limit of a response; usually a few kilobytes. */
 const bytes_max = 4 * 1024 * 1024
 const redirects_max = 2
-/** Idle connections are closed earlier than servers do. */
+/** Idle connections are closed before servers close them. */
 const idle_ms = 4000
 
-/** The layer. Its requests end with it. */
+/** The registry as a layer, whose release ends all requests. */
 export const registryFmcsa = (options: RegistryFmcsaOptions): Layer.Layer<Registry> =>
   Layer.effect(
     Registry,

@@ -1,8 +1,8 @@
 /**
  * Buffers responses in memory while they are small, and in a private file when they grow.
  *
- * The file is unlinked as soon as it is open, so that only this process can read it and nothing is
- * left, however the process ends.
+ * The file is unlinked as soon as it is open, so that only this process can read it and no file is
+ * left behind, even if the process is killed.
  */
 import { randomUUID } from "node:crypto"
 import { constants } from "node:fs"
@@ -30,7 +30,7 @@ const default_answer_bytes_max = 4 * 2 ** 20
 const default_memory_bytes_max = 32 * 2 ** 20
 /** Bytes per write. */
 const write_bytes = 256 * 1024
-/** Smaller pieces are copied together, because each piece has a cost of its own. */
+/** Smaller pieces are copied together, because each piece has a fixed cost. */
 const small_bytes = 16 * 1024
 /** Minimum and maximum size of the block that they are copied into; most responses are small. */
 const block_bytes_min = 4 * 1024

@@ -34,7 +34,7 @@ const blocked =
 const under_maintenance = "FMCSA is under maintenance; search again later, or import the mirror"
 const url_hint = "; check carrier.registry_url"
 
-/** The carriers of a number by USDOT number, which may be none, or the failure. */
+/** The carriers of a number by USDOT number (possibly none), or the failure. */
 export const readResponse = (response: FmcsaResponse): ReadResult => {
   const { status, text, after_ms } = response
   if (isMaintenance(text)) return failure("final", under_maintenance)

@@ -43,7 +43,7 @@ export interface RowHandler {
   readonly broker: (mc: number, dot: number) => void
   /** Legacy: an active carrier or broker without a USDOT number, identified by its name. */
   readonly unnumbered: (mc: number, name: string, is_broker: boolean) => void
-  /** A docket number; 0 for another prefix than MC. */
+  /** A docket number; 0 for a prefix other than MC. */
   readonly docket: (mc: number) => void
   /** Motus: records a USDOT number. Legacy: returns whether Motus has it and supersedes the row. */
   readonly dot: (dot: number) => boolean
@@ -69,7 +69,7 @@ const digits = (bytes: Buffer, from: number, to: number, max: number) => {
 
 const isLetter = (byte = 0) => (byte & upper) >= letter_a && (byte & upper) < letter_a + 26
 
-/** The number of an MC docket; 0 for another prefix, -1 for an invalid docket. */
+/** The number of an MC docket; 0 for any other prefix, -1 for an invalid docket. */
 const docketOf = ({ bytes, from, to }: CsvRow, cell: number) => {
   const [begin, end] = [from[cell] ?? 0, to[cell] ?? 0]
   let at = begin
@@ -176,7 +176,7 @@ export const layoutOf = (
   return best.missing.length === 0 ? best : { missing: `${best.kind}: ${best.missing.join(", ")}` }
 }
 
-/** Interprets the rows below a header; rows with another number of cells are malformed. */
+/** Interprets the rows below a header; rows with a different number of cells are malformed. */
 export const rowReader = (
   { kind, at }: { readonly kind: Kind; readonly at: ReadonlyArray<number> },
   cells: number,

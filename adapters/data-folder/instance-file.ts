@@ -60,7 +60,10 @@ export const findInstance = (
     Option.map(Option.filter(found, isRunning), Struct.omit(["process_start"])),
   )
 
-/** Reads the file; unreadable means no instance, because the data folder's lock still protects. */
+/**
+ * Reads the file. An unreadable file counts as no instance, which is safe because the data folder
+ * is still locked.
+ */
 const readFile = (data_dir: string) =>
   Effect.map(
     findBounded(pathIn(data_dir), file_bytes_max),

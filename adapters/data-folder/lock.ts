@@ -101,8 +101,8 @@ const file_mode = 0o600
  * Creates `data_dir` with its folders (0700) and holds the lock until the scope closes. It is a
  * POSIX lock through SQLite, so the kernel releases it when the process dies, and children do not
  * inherit it. No other code may open `run/lock.sqlite`: closing any descriptor of it in this
- * process would release the lock. Waits some seconds only for a brief holder. Fails with
- * DataFolderLocked or DataFolderUnusable.
+ * process would release the lock. Waits for a brief holder only, and for a few seconds. Fails
+ * with DataFolderLocked or DataFolderUnusable.
  */
 export const lockDataFolder = (data_dir: string, use: LockKind = "lasting") =>
   Effect.andThen(releaseReserve(data_dir), lockFolder(data_dir, ["run", "nats"], use))

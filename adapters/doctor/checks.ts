@@ -54,7 +54,7 @@ export const promiseCheck = (
   run: () => Promise<Finding | ReadonlyArray<Finding>>,
 ): Check => ({ name, run: Effect.tryPromise({ try: run, catch: (cause) => cause }) })
 
-/** There are no checks of these names; the message lists the valid ones. */
+/** There are no checks with these names; the message lists the valid ones. */
 export class UnknownCheck extends Schema.TaggedError<UnknownCheck>()("UnknownCheck", {
   message: Schema.String,
 }) {}

@@ -50,7 +50,7 @@ export const exportSettings = (settings: Settings): RunningSettings => {
     values: Object.fromEntries(
       all
         .filter(([, setting]) => isIncluded(setting))
-        // Other settings are text, a number, a flag or a list of texts.
+        // Other settings are a string, a number, a boolean or a list of strings.
         .map(([path, setting]) => [path, exportedAt(settings, path, setting) as Schema.Json]),
     ),
     secrets: all.flatMap(([path, { form }]) =>

@@ -185,8 +185,8 @@ const expired_retention_ms = 86_400_000
 
 /**
  * Issues and revokes tokens of one machine: for its control commands, and for earlier releases,
- * which kept all tokens so. Fails with IdentityUnavailable if the file cannot be written or is
- * full.
+ * which stored all tokens this way. Fails with IdentityUnavailable if the file cannot be written or
+ * is full.
  */
 export const tokenIssuer = (store: TokenStore) => ({
   issue: Effect.fnUntraced(function* (request: TokenRequest) {

@@ -20,8 +20,9 @@ const jwks_bytes_max = 2 ** 20
 const cache_ms = 60_000
 
 /**
- * Section `[auth.jwt]`. A token must have `sub` and `exp`, and `iss` and `aud` if configured.
- * Without keys every token is unknown. Fails if `jwks_file` cannot be read.
+ * Authenticates by JWTs, as section `[auth.jwt]` configures. A token must have `sub` and `exp`, and
+ * `iss` and `aud` if configured. Without keys every token is unknown. Fails if `jwks_file` cannot
+ * be read.
  */
 export const jwts = Effect.fnUntraced(function* (settings: JwtSettings) {
   const secret = new TextEncoder().encode(Redacted.value(settings.hs256_secret))

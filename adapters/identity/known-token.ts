@@ -25,7 +25,7 @@ export const knownTokens = (clock: Clock.Clock, known_ms: number) => {
     },
     add: (token: string, caller: Caller, from_ms: number, expires_ms: number) => {
       const until_ms = Math.min(from_ms + known_ms, expires_ms)
-      // It could never be found and would evict a valid one.
+      // An entry that has already expired would never be found, and would evict a valid one.
       if (until_ms <= from_ms) return
       known.set(token, { caller, from_ms, until_ms })
       const [oldest] = known.keys()

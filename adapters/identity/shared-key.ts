@@ -3,7 +3,7 @@ import { hkdfSync } from "node:crypto"
 import { Redacted } from "effect"
 import { v4, v7 } from "uuid"
 
-/** SHA-256's own width: HMAC gains nothing from a longer key. */
+/** The length of SHA-256: HMAC gains nothing from a longer key. */
 const key_bytes = 32
 
 /** Purpose of a key: keys reveal nothing about each other or the secret. */

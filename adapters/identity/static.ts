@@ -23,7 +23,7 @@ export interface StaticToken extends Grant {
 
 const unknown = Effect.fail(new Unauthenticated({ reason: "unknown" }))
 
-/** Section `[[auth.tokens]]`; compares every entry in constant time. */
+/** Authenticates by the tokens of `[[auth.tokens]]`; compares every entry in constant time. */
 export const staticTokens = (tokens: ReadonlyArray<StaticToken>): Authenticate => {
   const known = tokens.map((entry) => ({
     sha256: Buffer.from(hashOf(entry), "hex"),
@@ -41,7 +41,8 @@ const hashOf = ({ sha256, token }: StaticToken) =>
   sha256 === "" ? sha256Of(Redacted.value(token)) : sha256
 
 /**
- * Section `[[tls.client_certificates]]`; a token in the request, even a wrong one, has priority.
+ * Authenticates by the certificates of `[[tls.client_certificates]]`. A token in the request, even
+ * a wrong one, has priority.
  */
 export const certificates = (entries: Settings["tls"]["client_certificates"]): Authenticate => {
   const known = entries.map((entry) => ({

@@ -209,7 +209,7 @@ const endpointOf =
     })
   }
 
-/** A call of Keystone by the service user. */
+/** A call to Keystone by the service user. */
 export const keystoneCall = (
   { keystone: urlOf }: KeystoneSession["Service"],
   method: Call["method"],

@@ -28,7 +28,7 @@ export interface LeaseStore {
     name: string,
     token: LeaseToken,
   ) => Effect.Effect<LeaseToken | undefined, LeaseUnknown>
-  /** The present holder, if any. */
+  /** The current holder, if any. */
   readonly holderOf: (name: string) => Effect.Effect<string | undefined, LeaseUnknown>
   /** Releases it if it is still ours. */
   readonly release: (name: string, token: LeaseToken) => Effect.Effect<void, LeaseUnknown>
@@ -53,7 +53,7 @@ const retries_per_ttl = 20
 /** Divisor of the TTL that gives the timeout of one request to the store. */
 const timeouts_per_ttl = 4
 
-/** Fraction of the TTL that a holder stops early, for its work to end and for clock drift. */
+/** Fraction of the TTL by which a holder stops early, for its work to end and for clock drift. */
 const margin = 0.2
 
 /** A held lease and the start of its last renewal, in monotonic milliseconds. */

@@ -106,7 +106,7 @@ export const leasesJetStream = (options: LeaseBucketOptions) =>
     }),
   )
 
-/** The present holders; empty if the bucket does not exist. Fails with LogUnavailable. */
+/** The current holders; empty if the bucket does not exist. Fails with LogUnavailable. */
 export const leasesHeld = Effect.fnUntraced(function* (bucket: string) {
   const { jsm } = yield* NatsConnection
   const [name, head] = [`KV_${bucket}`, `$KV.${bucket}.`]

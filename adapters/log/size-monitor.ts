@@ -64,7 +64,7 @@ const figuresOf = async (
   }
 }
 
-/** Checks once a minute until the layer is released; logs each warning once. */
+/** Checks the size once a minute until the layer is released; logs each warning once. */
 export const logStanding = (options: StandingOptions) =>
   Layer.effect(
     LogStanding,

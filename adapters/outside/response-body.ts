@@ -2,7 +2,10 @@
 import type { Readable } from "node:stream"
 import { createGunzip } from "node:zlib"
 
-/** Throws with code TOO_LARGE, BAD_ENCODING, one of zlib's (Z_...) or of the connection. */
+/**
+ * Reads a body of limited size. Throws an error with the code TOO_LARGE, BAD_ENCODING, one of
+ * zlib's (Z_...) or one of the connection.
+ */
 export const readBody = async (
   body: Readable,
   encoding: string,

@@ -60,7 +60,7 @@ const failed = (error: unknown) => new PublishFailed({ detail: causeText(error) 
  * sequence.
  *
  * A synced stream gets one atomic batch. An unsynced one does not support batches, so each event
- * names the message before it. A replicated stream must not get that: in nats-server 2.15 the
+ * names the message before it. A replicated stream must not use this: in nats-server 2.15 the
  * rejection of one such message leaves all later ones without a response.
  */
 const send = (

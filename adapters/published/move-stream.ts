@@ -7,7 +7,10 @@ import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { events_stream } from "#adapters/published/stream-name.ts"
 
-/** `store` is the server's `store_dir`. The next start finishes an interrupted migration. */
+/**
+ * Moves the stream within `store`, the server's `store_dir`. The next start finishes an interrupted
+ * migration.
+ */
 export const moveEvents = (store: string) => {
   const accounts = join(store, "jetstream")
   const before = join(accounts, "SUBSCRIBERS")

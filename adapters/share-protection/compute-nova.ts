@@ -1,7 +1,7 @@
 /**
  * Machines in Nova, from images in Glance, in the service user's own project.
  *
- * A machine gets its worker id as user data, which everybody on it can read and Nova stores, so it
+ * A machine gets its worker id as user data, which every user on it can read and Nova stores, so it
  * contains no secret. The credentials for the bus and the cloud are in the image.
  *
  * Source: document 2 §8 conductor.worker_boot_image, §9; decision 0064. Compute API, microversion

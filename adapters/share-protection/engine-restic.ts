@@ -127,7 +127,7 @@ const outageSchedule = ({ outage_ms }: Restic) =>
   Schedule.spaced(resolve_pause_ms).pipe(Schedule.upTo({ duration: outage_ms }))
 
 /**
- * Checks the present addresses of the endpoint's name. restic resolves it again a moment later;
+ * Checks the current addresses of the endpoint's name. restic resolves it again a moment later;
  * blocking a name that changes in between is left to the network (decision 0146).
  */
 const checkEndpoint = (

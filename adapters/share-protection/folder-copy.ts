@@ -26,10 +26,10 @@ export class CopyFailure extends Schema.TaggedError<CopyFailure>()("CopyFailure"
 
 /** Maximum entries of a folder: this adapter is not meant for larger shares. */
 const entries_max = 10_000_000
-/** Maximum entries that are measured, which takes some seconds. */
+/** Maximum entries that are measured, which takes a few seconds. */
 const measured_entries_max = 100_000
 
-/** An interrupt waits until all writes have ended. */
+/** Runs a file operation. An interrupt waits until all its writes have ended. */
 const attempt = <A>(action: string, run: (signal: AbortSignal) => Promise<A>) =>
   Effect.callback<A, CopyFailure>((resume) => {
     const controller = new AbortController()

@@ -1,6 +1,6 @@
 /**
- * A real S3 server for tests and for trying Almanac: Ceph's gateway with one monitor and one store,
- * as children of this process, on free ports of 127.0.0.1.
+ * A real S3 server for tests and for trying out Almanac: Ceph's gateway with one monitor and one
+ * store, as children of this process, on free ports of 127.0.0.1.
  *
  * Source: decision 0062.
  */
@@ -201,7 +201,7 @@ const User = Schema.fromJsonString(
   }),
 )
 
-/** The server generates the keys, so that they are on no command line. */
+/** The server generates the keys, so that they do not appear on a command line. */
 const createUser = Effect.fnUntraced(function* (programs: Programs) {
   const common = ["-n", "client.rgw", "-c", conf(programs.folder)]
   const user = ["user", "create", "--uid=almanac", "--display-name=almanac"]

@@ -197,7 +197,7 @@ const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
 /** Stores secrets for an operator. See the port. */
 export const secretKeeper = (files: VaultFiles): SecretKeeper["Service"] => {
   const one_at_a_time = Semaphore.makeUnsafe(1)
-  /** Idempotent: an existing secret must be identical. */
+  /** Stores a secret idempotently: an existing one must be identical. */
   const storeOnce = Effect.fnUntraced(function* (id: string, secret: NewSecret) {
     const sealed = yield* Effect.mapError(findSecret(files, id), asIdentityFailure)
     if (sealed === undefined)

@@ -15,8 +15,8 @@ const setup = `
 `
 
 /**
- * Cursors reserved with each write. Facts that are lost before they are written do not have their
- * cursors reused as long as there are fewer than this.
+ * Cursors reserved with each write. The cursors of facts that are lost before they are written are
+ * not reused, as long as there are fewer such facts than this.
  */
 const cursors_ahead = 1_000_000
 

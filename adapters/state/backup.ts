@@ -91,7 +91,7 @@ interface StreamPart {
   readonly each?: (message: CopiedMessage) => void
 }
 
-/** Adds a file with the messages of a stretch; undefined if there are none. */
+/** Adds a file with the messages of a range; undefined if there are none. */
 const addPart = Effect.fnUntraced(function* (
   store: StateStore,
   { bus, name, label, range, each }: StreamPart,
@@ -188,7 +188,7 @@ const generationStart = Effect.gen(function* () {
   return yield* Schema.decodeUnknownEffect(GenerationEvent)(event)
 })
 
-/** The Merkle tree over all commits before the generation's first own commit. */
+/** The Merkle tree over all commits before the generation's own first commit. */
 const treeBefore = Effect.fnUntraced(function* ({ number }: Generation) {
   return number === 1 ? empty_tree : openTree((yield* generationStart).tree)
 })

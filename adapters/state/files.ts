@@ -15,7 +15,7 @@ import { syncFolder } from "#files"
 /** Why a file of the data folder is excluded from a state backup. */
 export type Exclusion = "in_streams" | "made_again" | "large"
 
-/** Excluded names; all other files are included, also unknown ones of later releases. */
+/** Excluded names; all other files are included, even unknown ones of later releases. */
 const exclusions: ReadonlyArray<readonly [RegExp, Exclusion]> = [
   // The log, the published events and the cursors of webhooks are read from the bus.
   [/^nats$/, "in_streams"],

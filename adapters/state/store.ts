@@ -41,7 +41,7 @@ const head_bytes_max = 4096
 const Head = Schema.fromJsonString(
   Schema.Struct({
     format: Schema.Literal("almanac-state-1"),
-    /** Of the following line, without its line feed. */
+    /** Hash of the following line, without its line feed. */
     sha256: Sha256,
     /** Absent if the backup is not encrypted. */
     sealed: Schema.optionalKey(Derivation),
@@ -53,10 +53,10 @@ const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 
 export const unusable = (message: string) => new StateUnusable({ message })
 
-/** Text of an error. */
+/** An open backup folder. */
 export interface StateStore {
   readonly folder: string
-  /** The present manifest, if any. */
+  /** The current manifest, if any. */
   readonly manifest: StateManifest | undefined
   readonly is_sealed: boolean
   /** Writes and syncs a file's bytes; rejects if the source or the disk fails. */

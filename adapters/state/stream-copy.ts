@@ -26,7 +26,7 @@ const line_chars_max = 8 * 1024 * 1024
 export const CopiedMessage = Schema.Struct({
   sequence: Position,
   subject: Schema.String,
-  /** Of a copy: the position of the commit that it is a copy of (docs/decisions/0133). */
+  /** For a copy of a commit: the original's position (docs/decisions/0133). */
   position: Schema.optionalKey(Position),
   /** Its content: usually JSON, empty for a marker. */
   data: Schema.String,
@@ -92,8 +92,8 @@ export const exportMessages = (
 
 /**
  * The last message of each subject of a stream that keeps only those, in order; empty if the stream
- * does not exist. Each is read separately: if one is replaced meanwhile the newer one is read,
- * while a read up to a sequence would miss it. Empty messages are skipped.
+ * does not exist. Each is read separately, so that a message that is replaced in the meantime is
+ * not missed, as it would be by a read up to a sequence. Empty messages are skipped.
  */
 export const lastMessages = async (jsm: JetStreamManager, stream: string, filter: string) => {
   const found: Array<CopiedMessage> = []

@@ -24,7 +24,7 @@ export const sealWith = (key: Uint8Array): Seal => ({
   },
   unseal: (sealed) => {
     const bytes = Buffer.from(sealed, "base64url")
-    // The decoder skips invalid characters, so that two texts could be the same ticket.
+    // The decoder skips invalid characters, so two strings could decode to the same ticket.
     if (bytes.length < nonce_bytes + tag_bytes || bytes.toString("base64url") !== sealed) {
       return undefined
     }

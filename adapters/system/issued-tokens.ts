@@ -44,7 +44,7 @@ const poll_ms = 5
 export interface IssuedTokens {
   /** Synchronous: the token of this hash, if it is certainly valid or was until it expired. */
   readonly find: (sha256: string) => LivingToken | undefined
-  /** Looks up the log: for tokens that were issued just now, or that `find` is unsure about. */
+  /** Searches the log: for tokens that were just issued, or that `find` is unsure about. */
   readonly lookUp: (sha256: string) => Effect.Effect<LivingToken | undefined, IdentityUnavailable>
 }
 

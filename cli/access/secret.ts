@@ -11,7 +11,7 @@ import { SecretRequest, secret_bytes_max } from "#schemas/secret.ts"
 
 const Put = Schema.fromJsonString(Schema.Struct({ href: Schema.String }))
 
-/** Standard input is no valid secret; the message never contains it. */
+/** Standard input is not a valid secret; the message never contains it. */
 class InputUnusable extends Schema.TaggedError<InputUnusable>()("InputUnusable", {
   message: Schema.String,
 }) {}

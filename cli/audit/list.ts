@@ -128,7 +128,7 @@ export const list = Command.make(
         : yield* Schema.decodeEffect(Page)(
             yield* callInstance(running, configured, "GET", pathOf(query)),
           )
-    // A marker beyond the end is not of this log, whose newest events would be shown instead.
+    // A marker beyond the end belongs to another log; this log's newest events would be misleading.
     yield* requireReached(Number(Option.getOrElse(marker, () => "0").split(".", 1)), page.position)
     yield* printPage(page, json)
   }),

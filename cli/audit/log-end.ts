@@ -1,7 +1,8 @@
 /** Rejects positions and times that the log has not reached yet. */
 import { Clock, DateTime, Effect, Schema } from "effect"
+import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { CannotRun } from "#cli/audit/outcome.ts"
-import { callInstance, type instance } from "#cli/instance.ts"
+import { callInstance } from "#cli/instance.ts"
 import { Log } from "#events/log.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { LogFigures } from "#schemas/system/audit.ts"
@@ -18,16 +19,11 @@ export const requireReached = (position: number | undefined, last: number) => {
   return Effect.fail(new CannotRun({ message }))
 }
 
-/** Fails if the log of the running instance has not reached `position` yet. */
-export const requireReachedBy = Effect.fnUntraced(function* (
-  running: NonNullable<Effect.Success<ReturnType<typeof instance>>>,
-  of: Settings,
-  position: number | undefined,
-) {
-  if (position === undefined) return
+/** The last position of the log, reported by the instance that writes it. */
+export const lastPositionOf = Effect.fnUntraced(function* (running: Instance, of: Settings) {
   const text = yield* callInstance(running, of, "GET", "/v1/admin/log")
-  const { position: last } = yield* Schema.decodeEffect(Figures)(text)
-  yield* requireReached(position, last)
+  const { position } = yield* Schema.decodeEffect(Figures)(text)
+  return position
 })
 
 /** Fails if the time of this flag, in epoch milliseconds, is in the future. */

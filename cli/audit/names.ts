@@ -16,7 +16,7 @@ const known = {
 const fields = ["service", "aggregate", "type"] as const
 
 /**
- * A warning for each unknown name, with the closest known one. It is no error, because a newer
+ * A warning for each unknown name, with the closest known one. It is not an error, because a newer
  * release on the same log may write events with other names.
  */
 export const unknownNames = (filters: AuditFilters): ReadonlyArray<string> =>

@@ -11,7 +11,9 @@ import { readBounded } from "#files"
 import { PartName } from "#schemas/system/audit.ts"
 import { witnessed } from "#server/session.ts"
 
-/** Maximum size of a signed head: about 200 bytes, plus as many per witness's signature. */
+/**
+ * Maximum size of a signed head: about 200 bytes, and as many again for each witness's signature.
+ */
 const head_bytes_max = 64 * 1024
 
 /** Tree size of a signed head, from its second line. */

@@ -3,7 +3,7 @@ import { Console, DateTime, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { time } from "#cli/audit/flags.ts"
-import { lastPosition, requirePast, requireReached, requireReachedBy } from "#cli/audit/log-end.ts"
+import { lastPosition, lastPositionOf, requirePast, requireReached } from "#cli/audit/log-end.ts"
 import { CannotRun } from "#cli/audit/outcome.ts"
 import { callInstance, instance, isNotFound } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
@@ -18,9 +18,6 @@ const Name = Schema.String.check(
 )
 const State = Schema.fromJsonString(AuditState)
 
-/** The current state: no commit has this position. */
-const now: Moment = { position: Number.MAX_SAFE_INTEGER }
-
 const nameOf = (stream: string): AggregateName => {
   const { name, id } = parseStream(stream)
   const [service = "", aggregate = ""] = name.split(".")
@@ -34,7 +31,7 @@ const pathOf = ({ service, aggregate, id }: AggregateName, moment: Moment) => {
   const query =
     "at" in moment
       ? { at: DateTime.formatIso(DateTime.makeUnsafe(moment.at)) }
-      : { position: String(Math.min(moment.position, position_max)) }
+      : { position: String(moment.position) }
   return `/v1/admin/audit/${service}/${aggregate}/${id}?${new URLSearchParams(query)}`
 }
 
@@ -65,21 +62,22 @@ export const state = Command.make(
       return yield* new CannotRun({ message: "Use either --at or --position, not both." })
     }
     const name = nameOf(stream)
-    const moment: Moment = Option.isSome(at)
-      ? { at: at.value }
-      : Option.match(position, { onNone: () => now, onSome: (position) => ({ position }) })
     yield* requirePast("--at", Option.getOrUndefined(at))
-    const requested = Option.getOrUndefined(position)
+    /** The requested moment, or now, in a log that ends at `last`. */
+    const momentIn = Effect.fnUntraced(function* (last: number) {
+      const requested = Option.getOrElse(position, () => last)
+      yield* requireReached(requested, last)
+      const moment: Moment = Option.isSome(at) ? { at: at.value } : { position: requested }
+      return moment
+    })
     const running = yield* instance(configured)
     const fromLog = Effect.gen(function* () {
-      yield* requireReached(requested, yield* lastPosition)
-      return yield* stateAt(name, moment)
+      return yield* stateAt(name, yield* momentIn(yield* lastPosition))
     })
-    const fromInstance = (by: Instance) =>
-      Effect.andThen(
-        requireReachedBy(by, configured, requested),
-        stateBy(by, configured, pathOf(name, moment)),
-      )
+    const fromInstance = Effect.fnUntraced(function* (by: Instance) {
+      const moment = yield* momentIn(yield* lastPositionOf(by, configured))
+      return yield* stateBy(by, configured, pathOf(name, moment))
+    })
     const found = yield* running === undefined
       ? Effect.provide(fromLog, attachedLogReadOnly(configured))
       : fromInstance(running)

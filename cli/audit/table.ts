@@ -24,14 +24,14 @@ const rowOf = (event: AuditEvent, screen: Screen) => {
   }
 }
 
-/** A table with a header; without a terminal it is whole. Ends without a newline. */
+/** A table with a header, which is truncated only on a terminal. Ends without a newline. */
 export const eventTable = (events: ReadonlyArray<AuditEvent>, screen = ofProcess()) => {
   const rows = events.map((event) => rowOf(event, screen))
   const { head, rowsOf } = table(rows, columns, screen)
   return (head + rowsOf(rows)).trimEnd()
 }
 
-/** An event of usual widths, which the columns of a live table fit. */
+/** An event with typical widths, which determines the columns of a live table. */
 const usual: AuditEvent = {
   position: 1_000_000,
   index: 0,

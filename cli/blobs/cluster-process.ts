@@ -43,7 +43,7 @@ const spawned = ({ data_dir, environment, sources }: NodeProcessOptions): Child 
   const config = sources.config === "" ? [] : ["--config", sources.config]
   const set = sources.set.flatMap((one) => ["--set", one])
   const own = ["--with-parent", String(stderr_fd), ...config, ...set]
-  // A process group of its own: Ctrl-C reaches only the cluster, which stops the nodes in order.
+  // A separate process group: Ctrl-C reaches only the cluster, which stops the nodes in order.
   const child = spawn(process.execPath, [join(root, "launcher", "run.mjs"), "serve", ...own], {
     env: { ...process.env, ALMANAC_DATA_DIR: data_dir, ...environment },
     stdio: ["pipe", "pipe", "pipe", process.stderr.fd],

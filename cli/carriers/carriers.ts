@@ -101,7 +101,7 @@ interface Flags {
   readonly as_of: Option.Option<string>
 }
 
-/** Refuses to replace real carriers by generated ones. */
+/** Refuses to replace real carriers with generated ones. */
 const refuseMixed = (path: string, { files, demo, as_of }: Flags) => {
   if (!demo) {
     return files.length === 0 ? Effect.fail(failed("name the files, or use --demo")) : Effect.void

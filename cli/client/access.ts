@@ -86,7 +86,7 @@ const withKeystone = async (
   signal: AbortSignal,
 ): Promise<Access> => {
   const tls = await authorityOf(os("cacert"))
-  // Rejected here, without printing it.
+  // Reject an invalid URL before any other message can print it.
   addressOf(os("auth_url") ?? "", "OS_AUTH_URL")
   const signed = async (until: AbortSignal) => {
     const started_ms = performance.now()

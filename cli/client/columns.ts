@@ -1,4 +1,4 @@
-/** Checks the columns that `-o` names, so that a misspelt name is an error and no empty column. */
+/** Checks the columns that `-o` names, so that a misspelt name is an error, not an empty column. */
 import { failure } from "#cli/client/failure.ts"
 import { isObject, type Json, type JsonObject } from "#cli/client/json.ts"
 

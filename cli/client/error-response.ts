@@ -7,7 +7,7 @@ import { printable } from "#cli/client/format.ts"
 import { fromJson, type Json, textAt } from "#cli/client/json.ts"
 import { notFoundAdvice } from "#cli/client/not-found.ts"
 
-/** Characters to show of a response body that is no error envelope. */
+/** Characters to show of a response body that is not an error envelope. */
 const text_chars_max = 300
 
 /** Advice by error code. */

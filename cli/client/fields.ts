@@ -10,7 +10,7 @@ interface Leaf extends Described {
   readonly is_required: boolean
 }
 
-/** Replaces objects by their members: `retention.keep_last`. */
+/** Replaces objects with their members: `retention.keep_last`. */
 const leavesOf = (
   [name, schema]: Named,
   is_inner_required = true,

@@ -57,7 +57,7 @@ export interface Http {
   readonly text: (
     request: HttpRequest,
   ) => Promise<{ text: string; headers: IncomingMessage["headers"] }>
-  /** The response as JSON, of NDJSON the last line; null without a body. */
+  /** The response as JSON, or the last line of NDJSON; null without a body. */
   readonly json: (
     request: HttpRequest,
   ) => Promise<{ body: Json; headers: IncomingMessage["headers"] }>

@@ -34,7 +34,7 @@ export interface ForOperators {
   readonly query?: ReadonlyArray<Field>
 }
 
-/** Columns that are no members of the API's items. */
+/** Columns that are not members of the API's items. */
 export interface Computed {
   readonly columns: ReadonlyArray<string>
   /** The items with these columns added. */

@@ -88,7 +88,7 @@ const tableListing = (
   }
 }
 
-/** A list as a table of the requested or present fields, as ids, or as one JSON array. */
+/** A list as a table of the requested or the existing fields, as ids, or as one JSON array. */
 export const listing = (session: Session, columns: ReadonlyArray<string>): Listing => {
   const { screen, output } = session
   if (output.json && !output.quiet) return jsonListing(session, columns)

@@ -1,6 +1,6 @@
 /**
- * One-line summary of each command, for its own help and that of `almanac`. Kept here because
- * loading every command would take most of the time of `almanac --help`.
+ * One-line summary of each command, for its own help and that of `almanac`. Kept in one file
+ * because loading every command would take most of the time of `almanac --help`.
  */
 export const summaries = {
   targets: "S3 buckets that hold backups",

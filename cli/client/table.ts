@@ -152,7 +152,7 @@ export const table = (
   }
 }
 
-/** Whether the value is a list of objects, which a page shows as a table of its own. */
+/** Whether the value is a list of objects, which a page shows as a separate table. */
 const isRows = (value: Json): value is ReadonlyArray<JsonObject> =>
   isList(value) && value.length > 0 && value.every(isObject)
 

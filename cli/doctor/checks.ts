@@ -68,7 +68,7 @@ const checksOnBus = (of: Settings, is_running: boolean): ReadonlyArray<BusCheck>
   return [...busChecks(options), logEnd(of)]
 }
 
-/** Runs checks on the running bus, or on a server of our own if none runs. */
+/** Runs checks on the running bus, or on an embedded server if none runs. */
 const busFindings = (of: Settings, checks: ReadonlyArray<BusCheck>) => {
   const { nats, data } = of
   // Checks must not create a bus, nor open a partial restore.
@@ -112,7 +112,7 @@ const database = ({ database }: Settings) =>
     database.connection.startsWith("postgres") ? await databaseFindings(database) : [],
   )
 
-/** Reports whose settings the checks use if a server runs. */
+/** If a server runs, reports whether the checks use its settings. */
 const settingsCheck = (
   running: Instance | undefined,
   effective: SettingsComparison | undefined,

@@ -29,7 +29,7 @@ const decoded = <A>(
   return Schema.decodeUnknownOption(Schema.fromJsonString(schema))(text)
 }
 
-/** Findings for an unexpected status; none for a service that is not served here. */
+/** Findings for an unexpected status; none for a service that the gateway does not serve. */
 const unavailable = (what: string, { status, text }: GatewayResponse): ReadonlyArray<Finding> => {
   if (status === 404) return []
   if (status === 401 || status === 403) {
@@ -93,7 +93,7 @@ const webhooks = async (get: Get): Promise<ReadonlyArray<Finding>> => {
     if (state === "disabled") failing.push(`${id} is disabled`)
     if (state !== "active") continue
     const hook_response = await get(`/v1/webhooks/${id}`)
-    // Deleted meanwhile.
+    // The webhook was deleted meanwhile.
     if (hook_response.status === 404) continue
     const hook = Option.getOrUndefined(decoded(Hook, hook_response))
     if (hook === undefined) failing.push(`${id} responds with ${hook_response.status}`)

@@ -14,7 +14,7 @@ import { busAlone, generations, log } from "#server/session.ts"
 
 const refused = (message: string) => new LossNotAccepted({ message })
 
-/** Losses of the log by every witness that is readable while nothing runs. */
+/** Lost commits according to every witness that is readable while no server runs. */
 const examined = Effect.fnUntraced(function* ({ data, blob }: Settings) {
   const watch = yield* LogWatch
   yield* compareWith(watch, yield* readWitnesses(data.dir, blob.dir))

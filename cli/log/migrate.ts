@@ -14,7 +14,10 @@ import { leasesOf, retentionOf } from "#server/infrastructure.ts"
 import { databases, read_models } from "#server/read-models.ts"
 import { exclusive } from "#server/session.ts"
 
-/** Reports each position, which is the log's last, so that startup has nothing left to do. */
+/**
+ * Brings everything to the log's last position, so that startup has nothing left to do; prints each
+ * position.
+ */
 const migrateAll = Effect.fnUntraced(function* ({ audit }: Settings) {
   const log = yield* Log
   yield* Console.log(`log: at position ${yield* log.head("")}`)

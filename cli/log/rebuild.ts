@@ -26,54 +26,79 @@ class ReadModelDiffers extends Schema.TaggedError<ReadModelDiffers>()("ReadModel
   override readonly [Runtime.errorExitCode] = 1
 }
 
+/** Several read models were requested, and some failed, which the command printed: exit code 1. */
+class ReadModelsFailed extends Schema.TaggedError<ReadModelsFailed>()("ReadModelsFailed", {
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 1
+}
+
 const Differs = Schema.fromJsonString(ReadModelDifference)
 
 const Rebuilt = Schema.fromJsonString(Schema.Struct({ position: Schema.Int }))
 
-const printRebuilt = (name: string, position: number) =>
-  Console.log(`${name}: rebuilt to position ${position}`)
+interface Reported {
+  readonly message: string
+}
+
+/**
+ * Runs `work` for each read model, although another one fails. Prints each failure; fails after the
+ * last read model if there was any.
+ */
+const forEachModel = Effect.fnUntraced(function* <A, E extends Reported, R>(
+  names: ReadonlyArray<string>,
+  work: (name: string) => Effect.Effect<A, E, R>,
+) {
+  const report = (name: string) => (failure: E) =>
+    names.length > 1 ? Console.error(`almanac: ${name}: ${failure.message}`) : Effect.void
+  const [done, failures] = yield* Effect.partition(names, (name) =>
+    Effect.tapError(work(name), report(name)),
+  )
+  const [first] = failures
+  if (first === undefined) return done
+  if (names.length === 1) return yield* Effect.fail(first)
+  return yield* new ReadModelsFailed({ message: `${failures.length} of ${names.length} failed` })
+})
 
 /** Rebuilds through the running instance, the only writer of its read models. */
-const byInstance = Effect.fnUntraced(function* (running: Instance, of: Settings, name: string) {
-  const response = yield* callInstance(running, of, "POST", `/v1/admin/read-models/${name}/rebuild`)
-  const { position } = yield* Schema.decodeUnknownEffect(Rebuilt)(response)
-  yield* printRebuilt(name, position)
-})
+const rebuildBy = (running: Instance, of: Settings) => (name: string) =>
+  callInstance(running, of, "POST", `/v1/admin/read-models/${name}/rebuild`).pipe(
+    Effect.flatMap(Schema.decodeEffect(Rebuilt)),
+    Effect.map(({ position }) => position),
+  )
+
+const compareBy = (running: Instance, of: Settings) => (name: string) =>
+  Effect.flatMap(
+    callInstance(running, of, "POST", `/v1/admin/read-models/${name}/difference`),
+    Schema.decodeEffect(Differs),
+  )
 
 type Opened = typeof read_models extends Map<string, infer Open> ? Effect.Success<Open> : never
 
-const locally = <A, E>(
+/** Opens the read model without a running instance. */
+const opened = (name: string) => {
+  const open = read_models.get(name)
+  return open ?? Effect.die(new Error(`no read model ${name}`))
+}
+
+const locally = <A, E extends Reported>(
   of: Settings,
   names: ReadonlyArray<string>,
   work: (name: string, model: Opened) => Effect.Effect<A, E>,
 ) =>
-  Effect.forEach(
-    [...read_models].filter(([name]) => names.includes(name)),
-    ([name, open]) => Effect.flatMap(open, (model) => work(name, model)),
-  ).pipe(Effect.scoped, Effect.provide(Layer.merge(exclusive(of), databases(of, true))))
+  forEachModel(names, (name) => Effect.flatMap(opened(name), (model) => work(name, model))).pipe(
+    Effect.scoped,
+    Effect.provide(Layer.merge(exclusive(of), databases(of, true))),
+  )
 
 const rebuildAll = Effect.fnUntraced(function* (of: Settings, names: ReadonlyArray<string>) {
+  const print = (name: string) => (position: number) =>
+    Console.log(`${name}: rebuilt to position ${position}`)
   const running = yield* instance(of)
-  if (running === undefined) {
-    return yield* locally(of, names, (name, { rebuild }) =>
-      Effect.flatMap(rebuild, (position) => printRebuilt(name, position)),
-    )
-  }
-  return yield* Effect.forEach(names, (name) => byInstance(running, of, name))
+  yield* running === undefined
+    ? locally(of, names, (name, { rebuild }) => Effect.flatMap(rebuild, print(name)))
+    : forEachModel(names, (name) => Effect.flatMap(rebuildBy(running, of)(name), print(name)))
 })
-
-const compareLocally = (of: Settings, names: ReadonlyArray<string>) =>
-  locally(of, names, (name, { difference }) =>
-    Effect.map(difference, (found) => ({ name, ...found })),
-  )
-
-const compareBy = (running: Instance, of: Settings, names: ReadonlyArray<string>) =>
-  Effect.forEach(names, (name) =>
-    Effect.flatMap(
-      callInstance(running, of, "POST", `/v1/admin/read-models/${name}/difference`),
-      Schema.decodeUnknownEffect(Differs),
-    ),
-  )
 
 /** Prints the differences, one per line. ReadModelDiffers if there are any. */
 const compareAll = Effect.fnUntraced(function* (
@@ -81,11 +106,15 @@ const compareAll = Effect.fnUntraced(function* (
   names: ReadonlyArray<string>,
   as_json: boolean,
 ) {
+  const print = (found: ReadModelDifference) =>
+    Effect.as(Console.log(as_json ? JSON.stringify(found) : differenceText(found)), found.count)
   const running = yield* instance(of)
-  const found =
-    running === undefined ? yield* compareLocally(of, names) : yield* compareBy(running, of, names)
-  for (const one of found) yield* Console.log(as_json ? JSON.stringify(one) : differenceText(one))
-  if (found.some(({ count }) => count > 0)) {
+  const counts = yield* running === undefined
+    ? locally(of, names, (name, { difference }) =>
+        Effect.flatMap(difference, (found) => print({ name, ...found })),
+      )
+    : forEachModel(names, (name) => Effect.flatMap(compareBy(running, of)(name), print))
+  if (counts.some((count) => count > 0)) {
     return yield* new ReadModelDiffers({ message: "A read model differs from the log." })
   }
 })

@@ -7,7 +7,7 @@ import { Command, Flag } from "effect/cli"
 /** There is no such class, or the file cannot be written. */
 class NotDrawn extends Schema.TaggedError<NotDrawn>()("NotDrawn", { message: Schema.String }) {}
 
-/** Pixels per side, like a cropped photo of a phone. */
+/** Pixels per side, like a cropped phone photo. */
 const leaf_side = 512
 const seed_max = 2 ** 32 - 1
 /** Fixed, and outside the demo model's training set. */

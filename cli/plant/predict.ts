@@ -6,7 +6,7 @@ import { showItems, showOne } from "#cli/client/session.ts"
 import { summaries } from "#cli/client/summaries.ts"
 import { runEach, shared, withSession } from "#cli/requests.ts"
 
-/** Images on one command line. */
+/** Maximum number of images on one command line. */
 const files_max = 10_000
 
 export const predict = Command.make(

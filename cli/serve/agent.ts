@@ -34,7 +34,7 @@ const flags = {
 }
 
 /**
- * Credentials for the bus: those of the settings for an external bus, or a bus user of its own that
+ * Credentials for the bus: those of the settings for an external bus, or a separate bus user that
  * the server on this machine admits.
  */
 const busCredentials = Effect.fnUntraced(function* (settings: Settings, worker_id: WorkerId) {

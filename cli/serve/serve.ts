@@ -202,8 +202,8 @@ const listen = Effect.fnUntraced(function* (
   const { port, url, drain, ...listening } = yield* httpServer(settings, door, { internal })
   certificateEnds = listening.certificateEnds
   const deadline = yield* StopDeadline
-  // The first shutdown step: workers stop while the last requests are answered. A process without
-  // service paths is behind no load balancer.
+  // The first shutdown step: workers stop while the server responds to the last requests. A process
+  // without service paths is behind no load balancer.
   const drained = Effect.suspend(() => {
     const { drain_seconds } = current().api
     if (mounted.length === 0 || drain_seconds === 0) return Effect.void

@@ -36,7 +36,7 @@ export const NodeRevived = message("NodeRevived", { node_id: NodeId })
 export const NodeLeaveStarted = message("NodeLeaveStarted", { node_id: NodeId })
 /** All its blobs are on other nodes. */
 export const NodeLeft = message("NodeLeft", { node_id: NodeId })
-/** It is no longer a member, and its blobs stay on it; `at` is when, if known. */
+/** It is no longer a member, and its blobs stay on it. `at` is absent if the time is unknown. */
 export const NodeRemoved = message("NodeRemoved", {
   node_id: NodeId,
   reason: Schema.Literals(["left_at_once", "offline_too_long"]),

@@ -8,7 +8,7 @@ import { SearchFact } from "#schemas/carrier-search/search.ts"
 import { message } from "#schemas/message.ts"
 import { place } from "#schemas/spooled.ts"
 
-/** A search ended: it was completed, failed, or was abandoned. It never contains each number. */
+/** A search completed, failed or was abandoned. The event does not list the docket numbers. */
 export const CarrierSearchCompleted = message("CarrierSearchCompleted", {
   ...place,
   ...SearchFact.fields,

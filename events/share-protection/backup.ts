@@ -27,7 +27,7 @@ export const BackupRestoreStarted = message("BackupRestoreStarted", { restore_id
 export const BackupRestoreFinished = message("BackupRestoreFinished", { restore_id: RestoreId })
 /** A snapshot of the repository that had no record now has one. */
 export const BackupAdopted = message("BackupAdopted", Struct.omit(AdoptBackup.fields, ["type"]))
-/** Its snapshot is missing from the repository, though nothing here removed it. */
+/** Its snapshot is missing from the repository, though this service did not remove it. */
 export const BackupLost = message("BackupLost", { reason: Reason })
 /** A job checks whether the snapshot of an expired backup is recoverable. */
 export const BackupUndeleteStarted = message("BackupUndeleteStarted", {})

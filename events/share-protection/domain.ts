@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { message } from "#schemas/message.ts"
 import { domain_changes } from "#schemas/share-protection/domain.ts"
 
-/** Only what changed; it applies from the next tick on. */
+/** Contains only the changed fields, which apply from the next tick on. */
 export const DomainConfigured = message("DomainConfigured", domain_changes)
 export const DomainApplied = message("DomainApplied", {})
 

@@ -31,7 +31,7 @@ export const JobRetried = message("JobRetried", {
   attempt: Schema.Int.check(Schema.isGreaterThan(1)),
   automatic: Schema.Boolean,
 })
-/** It waited too long and returns to the conductor; `count` is how often so far. */
+/** It waited too long and returns to the conductor; `count` is the number of times so far. */
 export const JobRecast = message("JobRecast", { count: Count })
 
 export const JobEvent = Schema.Union([

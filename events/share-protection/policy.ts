@@ -9,7 +9,7 @@ import { BackupId, PolicyId, ProjectId } from "#schemas/share-protection/id.ts"
 import { policy_changes, policy_fields, SkipReason } from "#schemas/share-protection/policy.ts"
 
 export const PolicyDefined = message("PolicyDefined", policy_fields)
-/** Only what changed. */
+/** Contains only the changed fields. */
 export const PolicyUpdated = message("PolicyUpdated", { policy_id: PolicyId, ...policy_changes })
 /** Its finished backups remain, without a policy. */
 export const PolicyDeleted = message("PolicyDeleted", {

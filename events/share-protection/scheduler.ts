@@ -4,7 +4,7 @@ import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 
 export const SchedulerPaused = message("SchedulerPaused", {})
-/** Ticks before `at` are not taken. */
+/** Ticks before `at` are skipped. */
 export const SchedulerResumed = message("SchedulerResumed", { at: Instant })
 
 export const SchedulerEvent = Schema.Union([SchedulerPaused, SchedulerResumed]).pipe(

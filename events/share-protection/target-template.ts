@@ -10,7 +10,7 @@ export const TargetTemplateCreated = message(
   "TargetTemplateCreated",
   Struct.omit(CreateTargetTemplate.fields, ["type"]),
 )
-/** Only what changed. */
+/** Contains only the changed fields. */
 export const TargetTemplateUpdated = message(
   "TargetTemplateUpdated",
   Struct.omit(UpdateTargetTemplate.fields, ["type"]),

@@ -14,7 +14,7 @@ import {
 import { Count, Reason } from "#schemas/share-protection/text.ts"
 
 export const TargetCreated = message("TargetCreated", { ...target_fields, job_id: JobId })
-/** Only what changed. */
+/** Contains only the changed fields. */
 export const TargetUpdated = message("TargetUpdated", target_changes)
 /** From here backups and restores may use it. */
 export const TargetEnrolled = message("TargetEnrolled", { job_id: JobId, ...enrollment_result })
@@ -32,7 +32,7 @@ export const TargetPreflighted = message("TargetPreflighted", {
 export const TargetPolicyRegistered = message("TargetPolicyRegistered", {})
 export const TargetPolicyDeregistered = message("TargetPolicyDeregistered", {})
 export const TargetBackupRegistered = message("TargetBackupRegistered", {})
-/** `at` is when a tenant deleted an available one. */
+/** `at` is the time at which a tenant deleted an available backup; else absent. */
 export const TargetBackupsDeregistered = message("TargetBackupsDeregistered", {
   count: Count,
   at: Schema.optionalKey(Instant),

@@ -13,7 +13,7 @@ import {
 } from "#schemas/system/webhook.ts"
 
 export const WebhookCreated = message("WebhookCreated", Struct.omit(CreateWebhook.fields, ["type"]))
-/** Only what changed. */
+/** Contains only the changed fields. */
 export const WebhookChanged = message(
   "WebhookChanged",
   Struct.omit(ChangeWebhook.fields, ["type", "enabled"]),

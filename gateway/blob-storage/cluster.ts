@@ -152,7 +152,7 @@ const join = Effect.fnUntraced(function* (
   const node = { node_id, address, capacity_bytes: String(capacity_bytes) }
   const position = yield* send(JoinNode.make({ ...node, vnodes_per_node })).pipe(
     Effect.catchTag("ClusterFull", ({ detail }) => Effect.fail(new ResourceExhausted({ detail }))),
-    // A join has no other rejection.
+    // A join is never rejected for other reasons.
     Effect.catchTag(["NodeAbsent", "NodeRefuses", "Superseded"], Effect.die),
   )
   const { ring_version, nodes } = yield* current

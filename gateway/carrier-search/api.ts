@@ -21,7 +21,7 @@ import {
 } from "#schemas/carrier-search/rejection.ts"
 import { Sources } from "#schemas/carrier-search/source.ts"
 
-/** Not validated here: the handler does that, with the error texts of the document. */
+/** Not validated by the schema: the handler does that, with the error texts of the document. */
 const RawParameter = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 
 const described: Readonly<Record<string, string>> = {

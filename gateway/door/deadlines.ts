@@ -7,8 +7,8 @@
  * its client does not read.
  *
  * A body also has a total deadline, which grows with the bytes received, so that a client cannot
- * keep a request open by sending a byte now and then. Source: DECISIONS of document 1, limits not
- * shown; decisions 0154 and 0186.
+ * keep a request open by sending a byte every now and then. Source: DECISIONS of document 1, limits
+ * not shown; decisions 0154 and 0186.
  */
 import { Clock, Effect } from "effect"
 import { type Progress, Transport } from "#gateway/transport.ts"

@@ -22,7 +22,7 @@ import {
 } from "#schemas/plant-disease/rejection.ts"
 import { Prediction, Predictions } from "#schemas/plant-disease/response.ts"
 
-/** Not validated here: the handler does that, with the error texts of this service. */
+/** Not validated by the schema: the handler does that, with the error texts of this service. */
 const RawParameter = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 
 const described: Readonly<Record<string, object>> = {

@@ -1,4 +1,4 @@
-/** Responses of plant disease prediction: the model that made them, and errors. */
+/** Responses of plant disease prediction: the model that produced them, and errors. */
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { type PredictFailure, Predictor } from "#actors/plant-disease/predictor.ts"

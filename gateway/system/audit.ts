@@ -1,10 +1,10 @@
 /** Handlers of the audit: pages, histories, and the export with a signed head and key. */
-import { Effect, Schema, Stream, Struct } from "effect"
+import { Clock, DateTime, Effect, Schema, Stream, Struct } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { exportChunks, partOf } from "#actors/system/export.ts"
 import { LogStanding } from "#actors/system/log-standing.ts"
 import { Notary, newestTree, signedHead } from "#actors/system/notary.ts"
-import type { Log, LogUnavailable } from "#events/log.ts"
+import { Log, type LogUnavailable } from "#events/log.ts"
 import { listEvents } from "#projections/system/audit.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { type AggregateName, history, stateAt } from "#projections/system/history.ts"
@@ -45,6 +45,21 @@ interface AggregateRequest {
 
 const unavailable = ({ detail }: LogUnavailable) => new BackendUnavailable({ detail })
 
+/** Fails if the log has not reached this position or time yet. */
+const requireReached = Effect.fnUntraced(function* ({ query }: AggregateRequest) {
+  const { at, position } = query
+  const log = yield* Log
+  const last = yield* log.head("")
+  if (position !== undefined && position > last) {
+    const detail = `Position ${position} does not exist yet: the log ends at position ${last}.`
+    return yield* new NotFound({ detail })
+  }
+  const now = yield* Clock.currentTimeMillis
+  if (at === undefined || at <= now) return
+  const [time, present] = [at, now].map((ms) => DateTime.formatIso(DateTime.makeUnsafe(ms)))
+  return yield* new NotFound({ detail: `${time} is in the future: it is ${present} now.` })
+})
+
 /** The aggregate's state as of a time or a position, or a page of its history. */
 export const auditAggregate = Effect.fnUntraced(
   function* ({ params, query }: AggregateRequest) {
@@ -58,6 +73,7 @@ export const auditAggregate = Effect.fnUntraced(
       const found = yield* history(params, { limit, after })
       return found ?? (yield* new NotFound({ detail: `The log holds nothing of ${name}.` }))
     }
+    yield* requireReached({ params, query })
     const moment = at === undefined ? { position: position ?? 0 } : { at }
     const state = yield* stateAt(params, moment)
     return state ?? (yield* new NotFound({ detail: `The log held nothing of ${name} then.` }))

@@ -119,16 +119,23 @@ const completeSchemas = (
 }
 
 /** An operation with its key, access, error responses and examples. */
-const completed = (path: string, method: string, operation: Operation, notes: OperationNotes) => {
-  const { access, key_not_needed, example } = notes
+const completed = (
+  {
+    path,
+    method,
+    schemas,
+  }: { readonly path: string; readonly method: string; readonly schemas: Schemas },
+  operation: Operation,
+  { access, key_not_needed, example }: OperationNotes,
+) => {
   const keys = method === "get" ? [] : [keyParameter(key_not_needed)]
   const has_key = method !== "get" && key_not_needed === undefined
   const parameters = [...(operation.parameters ?? []).map(lifted), ...keys]
-  const responses = responsesOf(path, method, operation, { access, has_key })
+  const responses = responsesOf(path, method, operation, { access, has_key, schemas })
   return exemplified({ ...operation, parameters, responses, security: security(access) }, example)
 }
 
-/** The generated document with all that generation leaves out. */
+/** The generated document with everything that generation omits. */
 const finished = (
   notes: ReadonlyMap<string, OperationNotes>,
   generated: JsonObject,
@@ -160,7 +167,7 @@ const finished = (
   if (int64 === "string") writeInt64AsText({ paths, schemas })
   const explained = each((path, method, operation) => {
     const known = notesFor(path, method)
-    return known === undefined ? operation : completed(path, method, operation, known)
+    return known === undefined ? operation : completed({ path, method, schemas }, operation, known)
   })
   const operations = Object.values(explained).flatMap((one) => Object.values(one))
   return {

@@ -16,7 +16,7 @@ export interface PageFile extends Representation {
 }
 
 export interface Pages {
-  /** Pages of the services that are served here. */
+  /** Pages of the services that this process serves. */
   readonly html: ReadonlyMap<PagePath, PageFile>
   /** By file name. Names contain a hash of the content, so files never change. */
   readonly assets: ReadonlyMap<string, PageFile>
@@ -39,7 +39,7 @@ const of_asset = {
   "cache-control": "public, max-age=31536000, immutable",
 }
 
-/** A page; undefined if its service is not served here, or the page is not built. */
+/** A page; undefined if this process does not serve its service, or the page is not built. */
 export const pageOf = (
   request: Request,
   built: Pages | undefined,
@@ -90,7 +90,7 @@ const not_built = "<p>The pages are not built yet. <code>npm start</code> builds
 
 const hasPage = (name: string) => pages.some(({ service }) => service === name)
 
-/** The page at `/` if the dashboard is not served here or its page is not built. */
+/** The page at `/` if this process does not serve the dashboard or its page is not built. */
 export const home = (services: ReadonlyArray<string>, built: ReadonlySet<string>) =>
   plainPage({
     title: "Almanac",

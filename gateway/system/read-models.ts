@@ -99,7 +99,7 @@ export const rebuildReadModel = operation(202, ({ rebuild }, name) =>
   Effect.map(rebuild, (position) => ({ name, position })),
 )
 
-/** Builds a second read model, and responds with the differences; the first one stays as it is. */
+/** Builds a second read model, and responds with the differences; the first one is unchanged. */
 export const compareReadModel = operation(200, ({ difference }, name) =>
   Effect.map(difference, (found) => ({ name, ...found })),
 )

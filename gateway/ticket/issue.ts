@@ -22,7 +22,7 @@ const too_long = new Invalid({
 const refused = (reason: NoTicket) =>
   reason === "full" ? Effect.die(too_many) : Effect.fail(too_long)
 
-/** The owner to whose limit tickets count, like event streams. */
+/** The owner whose limit tickets count against, as for event streams. */
 export const ownerOf = (caller: Caller, address: string) => {
   const [{ name } = { name: caller.actor }] = holderOf(caller, address).names
   return name

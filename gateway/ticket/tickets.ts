@@ -30,7 +30,7 @@ export interface Issued {
 }
 
 export interface Tickets {
-  /** Creates a ticket with these credentials, which counts to the limit of `owner`. */
+  /** Creates a ticket with these credentials, which counts against the limit of `owner`. */
   readonly issue: (owner: string, credentials: Credentials) => Effect.Effect<Issued, NoTicket>
   /**
    * The credentials in a ticket; undefined if it was not issued by this deployment or is invalid at

@@ -3,7 +3,7 @@
  *
  * Two nodes that put the same bytes concurrently may each count the same shard as theirs. If one
  * put fails and rolls back the shards it sent, the blob of the other must stay complete. So a node
- * remembers which shards it has reported to anybody since they arrived, and keeps those.
+ * remembers which shards it has reported to any caller since they arrived, and keeps those.
  *
  * Source: document 1 §7, `too many shard store failures`; decision 0124.
  */

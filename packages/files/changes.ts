@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises"
 import { Effect, Schedule } from "effect"
 
 /**
- * Interval between two checks of the files, in milliseconds. File system notifications would miss
+ * Interval between checks of the files, in milliseconds. File system notifications would miss
  * changes of links, by which certbot and Kubernetes replace files.
  */
 const check_interval_ms = 1000

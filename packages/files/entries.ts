@@ -11,7 +11,7 @@ export interface FolderEntry {
   readonly is_file: boolean
 }
 
-/** Yields nothing for a folder that does not exist any more. Other errors are the system's. */
+/** Yields nothing for a folder that no longer exists. Other errors are the system's. */
 export async function* entriesOf(path: Buffer): AsyncGenerator<FolderEntry> {
   try {
     // This encoding maps each byte to a character and back.

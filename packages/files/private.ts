@@ -22,8 +22,8 @@ const folder_mode = 0o700
 export const writePrivate = (path: string, text: string) => written(path, text)
 
 /**
- * Like `writePrivate`, but if root writes the file, the folder's owner gets it, because a server of
- * that user must read it. Not for root's own secrets, because anyone may own the folder.
+ * Like `writePrivate`, but if root writes the file, the folder's owner becomes its owner, because a
+ * server of that user must read it. Not for root's own secrets, because anyone may own the folder.
  */
 export const writeForOwner = (path: string, text: string) => written(path, text, giveToOwner)
 

@@ -31,7 +31,7 @@ export interface Handler {
   >
   /** The context of `app`. */
   readonly context: Context.Context<never>
-  /** Ends responses that never end by themselves, such as event streams. */
+  /** Ends responses that would otherwise never end, such as event streams. */
   readonly close: Effect.Effect<void>
 }
 

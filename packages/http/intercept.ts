@@ -4,7 +4,9 @@ import type { RequestListener, Server } from "node:http"
 /** The second event is emitted instead of the first if the client waits for "100 Continue". */
 const events = ["request", "checkContinue"] as const
 
-/** Replaces each request listener with the result of `front`, which receives the present one. */
+/**
+ * Replaces each request listener with the result of `front`, which receives the current listener.
+ */
 export const intercept = (server: Server, wrap: (present: RequestListener) => RequestListener) => {
   for (const event of events) {
     // Only request listeners were added for these events.

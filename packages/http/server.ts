@@ -28,7 +28,7 @@ const header_bytes_max = 16 * 1024
 const headers_timeout_ms = 10_000
 /** Longer than the usual idle timeouts of proxies, so that a proxy closes its connection first. */
 const keep_alive_ms = 75_000
-/** Interval between two checks of the head timeout. */
+/** Interval between checks of the head timeout. */
 const checking_interval_ms = 1000
 /** Interval at which idle connections are closed during shutdown. */
 const closing_interval_ms = 50
@@ -49,7 +49,7 @@ export interface Listening {
    * load balancers have noticed the shutdown. A second signal ends this early.
    */
   readonly drain: (seconds: number) => Effect.Effect<void>
-  /** When the present certificate expires, in Unix seconds; undefined without TLS. */
+  /** When the current certificate expires, in Unix seconds; undefined without TLS. */
   readonly certificateEnds: () => number | undefined
 }
 
@@ -223,7 +223,7 @@ const routeDirect = (server: Server, { direct }: Handler) =>
 
 type OnUpgrade = InternalHandler["upgrade"]
 
-/** Passes requests between nodes to their handler, and all others to the present listener. */
+/** Passes requests between nodes to their handler, and all others to the current listener. */
 const routeInternal = (server: Server, internal: InternalHandler | undefined) => {
   // Only upgrade listeners were added for this event.
   const next_upgrade = server.listeners("upgrade").at(-1) as OnUpgrade | undefined
@@ -292,7 +292,7 @@ export interface HttpServerOptions {
 
 /**
  * Listens until the scope closes. Then it accepts no more connections, closes event streams and
- * links of other nodes, gives requests in flight 8 s, and closes what is left.
+ * links of other nodes, gives requests in flight 8 s, and closes the remaining connections.
  */
 export const httpServer = Effect.fnUntraced(function* (
   { api, tls }: ListenerSettings,

@@ -74,7 +74,7 @@ const readEntry = async (folder: string, { format, path }: ModelFile) => {
   return { prepared: kept.prepared, onnx_path }
 }
 
-/** Keeps an entry that another process has published meanwhile; replaces a damaged one. */
+/** Keeps an entry that another process has published in the meantime; replaces a damaged one. */
 const publishEntry = async (folder: string, entry: string, file: ModelFile) => {
   try {
     await rename(folder, entry)

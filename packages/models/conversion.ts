@@ -1,8 +1,8 @@
 /**
  * The child process that inspects a model and converts it to ONNX if it is in another format.
  *
- * A separate process, because HDF5 and ONNX Runtime block their thread, print errors of their own
- * and may crash on a damaged file. Its output is discarded; it responds with one message.
+ * A separate process, because HDF5 and ONNX Runtime block their thread, print their own errors, and
+ * may crash on a damaged file. Its output is discarded; it responds with one message.
  */
 
 import { causeText } from "#schemas/cause-text.ts"

@@ -34,7 +34,7 @@ const readHeader = async (path: string) => {
   }
 }
 
-/** Detects the format by the first bytes. ONNX has no signature, so its extension counts. */
+/** Detects the format by the first bytes. ONNX has no signature, so its extension decides. */
 const formatOf = async (path: string): Promise<ModelFormat> => {
   const header = await readHeader(path)
   if (header.length === 0) return reject("The model file is empty.")

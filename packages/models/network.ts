@@ -13,7 +13,7 @@ export interface Network {
 
 /** A weight named in a file, such as `conv1/kernel` or `sequential/conv1/kernel:0`. */
 export interface NamedWeight {
-  /** Its layer in the outermost model, if the file groups weights by layer. */
+  /** The weight's layer in the outermost model, if the file groups weights by layer. */
   readonly group: string | undefined
   readonly name: string
   readonly weight: () => Weight | undefined

@@ -17,7 +17,7 @@ export interface Domains {
   readonly sizes: ReadonlyArray<number>
 }
 
-/** Groups nodes into domains by host; a node without a host has a domain of its own. */
+/** Groups nodes into domains by host; a node without a host is its own domain. */
 export const domainsOf = (hosts: ReadonlyArray<string | undefined>): Domains => {
   const numbers = new Map<string | number, number>()
   const domain_of = hosts.map((host, at) => {

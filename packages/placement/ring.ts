@@ -25,7 +25,7 @@ export interface RingNode {
   readonly node_id: string
   /** Points as percent of `vnodes_per_node`. */
   readonly weight_percent: number
-  /** The failure domain; without one the node has a domain of its own. */
+  /** The failure domain; without one the node is its own domain. */
   readonly host?: string
 }
 

@@ -53,7 +53,7 @@ const short_sessions_max = 3
 /** Sessions for long queries. A server allows 100 sessions in total by default. */
 const long_sessions_max = 2
 
-/** Attempts of a rebuild to get the lock. */
+/** Attempts of a rebuild to acquire the lock. */
 const lock_tries_max = 20
 
 /** The pause between these attempts, in milliseconds. */
@@ -133,7 +133,7 @@ const openShadow = Effect.fnUntraced(function* <Tables>({
   }
 })
 
-/** Waits for a server that is starting; fails at once if the server rejects us. */
+/** Waits for a server that is starting; fails immediately if the server rejects us. */
 const waitForServer = ({ client }: Session, schema: string) => {
   const connected = Effect.tryPromise({ try: client, catch: (cause) => cause })
   const schedule = Schedule.upTo(Schedule.spaced(start_pause_ms), { duration: start_ms_max })

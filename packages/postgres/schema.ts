@@ -8,7 +8,7 @@ import { postgresCompiler } from "./statement.ts"
 
 /**
  * The classes of advisory locks; the key is the schema's name. All processes that use a schema
- * share `used`; a process that gets it exclusively may remove the schema.
+ * share `used`; a process that acquires it exclusively may remove the schema.
  */
 export const locks = { used: 0x616c_0001, written: 0x616c_0002, built: 0x616c_0003 } as const
 
@@ -64,7 +64,7 @@ export const readCheckpoint = async (client: pg.Client): Promise<Checkpoint> => 
   return row
 }
 
-/** Tries to get an exclusive lock. */
+/** Tries to acquire an exclusive lock. */
 export const tryLock = async (client: pg.Client, kind: number, schema: string) => {
   const query = "select pg_try_advisory_lock($1, hashtext($2)) as is_acquired"
   const { rows } = await client.query<{ is_acquired: boolean }>(query, [kind, schema])
@@ -74,7 +74,7 @@ export const tryLock = async (client: pg.Client, kind: number, schema: string) =
 export const unlock = (client: pg.Client, kind: number, schema: string) =>
   client.query("select pg_advisory_unlock($1, hashtext($2))", [kind, schema])
 
-/** Gets the shared lock; waits while the schema is being removed. */
+/** Acquires the shared lock; waits while the schema is being removed. */
 export const lockUsed = (client: pg.Client, schema: string) =>
   client.query("select pg_advisory_lock_shared($1, hashtext($2))", [locks.used, schema])
 

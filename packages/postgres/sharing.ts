@@ -38,7 +38,7 @@ interface SharingOptions {
 }
 
 export const postgresSharing = ({ session, schema, is_writer, moved, onMoved }: SharingOptions) => {
-  // The client that has the lock. A later client of this process does not have it.
+  // The client that holds the lock. A later client of this process does not hold it.
   let holder: pg.Client | undefined
   let is_reached = true
   // The start of the current poll.

@@ -42,7 +42,7 @@ const recordUse = (client: pg.Client, schema: string) =>
   )
 
 /**
- * Whether the last use is long ago. An unknown schema, of an older release, counts as used
+ * Whether the last use was too long ago. An unknown schema, of an older release, counts as used
  * now.
  */
 const isUnused = async (client: pg.Client, schema: string) => {
@@ -73,7 +73,7 @@ const sweepOther = async (client: pg.Client, schema: string) => {
   await unlock(client, locks.used, schema)
 }
 
-/** Drops what interrupted rebuilds of this version left. */
+/** Drops schemas left by interrupted rebuilds of this version. */
 const sweepOwn = async (client: pg.Client, schema: string) => {
   if (!(await tryLock(client, locks.built, schema))) return
   await dropAll(client, [buildingOf(schema), replacedOf(schema)])
@@ -95,8 +95,8 @@ const sweep = async (client: pg.Client, design: Pick<Design<unknown>, "service" 
 }
 
 /**
- * Sweeps now and periodically until the scope closes. Each sweep uses a session of its own, because
- * the writer's may be in a transaction.
+ * Sweeps now and periodically until the scope closes. Each sweep uses its own session, because the
+ * writer's may be in a transaction.
  */
 export const sweepPeriodically = Effect.fnUntraced(function* (
   server: PostgresServer,

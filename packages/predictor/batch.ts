@@ -5,7 +5,7 @@
 
 /** If one image takes less, the overhead of a run matters more than the cache. */
 const tiny_network_ms = 1
-/** Runs of each size. The fastest counts: slower ones show other load on the machine. */
+/** Runs of each size. The fastest one is used: slower runs show other load on the machine. */
 const runs = 4
 /** No run starts after this time, to keep the startup short. */
 const trial_ms_max = 1_000

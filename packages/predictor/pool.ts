@@ -54,7 +54,7 @@ export interface Pool {
   /** Resolves when all threads are ready. */
   readonly complete: Promise<void>
   readonly prepare: (image: Uint8Array, callback: Callback<PreparedImage>) => Cancel
-  /** As `prepare`; a thread with a session also runs the network. */
+  /** Like `prepare`; a thread with a session also runs the network. */
   readonly predict: (
     image: Uint8Array,
     callback: Callback<PreparedImage | PredictedImage>,
@@ -101,7 +101,7 @@ const unexpected = (result: TaskResult): Failure =>
     ? result
     : { kind: "failed", detail: `A thread returned ${result.kind}.` }
 
-/** The bytes in a buffer of their own, which can be transferred. */
+/** The bytes in their own buffer, which can be transferred. */
 const transferable = (bytes: Uint8Array): [Uint8Array, ArrayBuffer] => {
   const { buffer, byteLength } = bytes
   const is_whole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
@@ -215,7 +215,7 @@ const startThreads = (options: PoolOptions, onFree: () => void) => {
   }
   const first = startWorker(threads.session_threads)
   const after = first.started.then(() => others)
-  // A rejection that is not awaited is not an error.
+  // Avoids an unhandled rejection if the promise is never awaited.
   after.catch(() => undefined)
   const startOthers = (count: number, session_threads: number) =>
     Array.from({ length: count }, () => startWorker(session_threads, after))

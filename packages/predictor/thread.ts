@@ -92,7 +92,7 @@ const start = async (port: NonNullable<typeof parentPort>, options: ThreadOption
     session_threads === 0
       ? undefined
       : await openSession({ network, threads: session_threads, batch_max, scale })
-  // Not awaited: only the first image needs it, and the server starts meanwhile.
+  // Not awaited: only the first image needs it, and the server starts in the meantime.
   const image_modules = loadImageModules()
   // If they cannot be loaded, each image fails with the error.
   image_modules.catch(() => undefined)
@@ -103,7 +103,7 @@ const start = async (port: NonNullable<typeof parentPort>, options: ThreadOption
     )
     port.postMessage(result, buffersOf(result))
   }
-  // Tasks run one at a time, in order; the next may arrive before the last is done.
+  // Tasks run one at a time, in order; the next may arrive before the previous one is done.
   let last: Promise<unknown> = Promise.resolve()
   port.on("message", (task: Task | typeof end) => {
     last = last.then(() => (task === end ? session?.end() : handleAndReply(task)))

@@ -24,7 +24,7 @@ export interface PoolWorker {
     is_quick: boolean,
     done: (answer: TaskResult) => void,
   ) => void
-  /** Stops the thread after its current batch, at the latest after `ms_max`. */
+  /** Stops the thread after its current batch, or after `ms_max` if that takes longer. */
   readonly end: (ms_max: number) => Promise<void>
 }
 
@@ -111,7 +111,7 @@ export const poolWorker = (options: PoolWorkerOptions): PoolWorker => {
   }
   if (after === undefined) start()
   else after.then(start, started.reject)
-  // A rejection that is not awaited is not an error.
+  // Avoids an unhandled rejection if the promise is never awaited.
   started.promise.catch(() => undefined)
 
   return {

@@ -13,8 +13,8 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { accessSync, constants } from "node:fs"
 
 /**
- * Number of checks, 0.1 s apart, whether the program has ended after SIGTERM, before SIGKILL. No
- * program here needs longer, and SIGKILL loses nothing that was acknowledged.
+ * Number of checks for the program's end, 0.1 s apart, between SIGTERM and SIGKILL. No program here
+ * needs longer, and SIGKILL loses nothing that was acknowledged.
  */
 const grace_looks = 15
 /** A shell redirects single-digit descriptors only. */
@@ -22,7 +22,7 @@ const descriptors_max = 10
 
 export interface GuardedOptions extends Pick<SpawnOptions, "cwd" | "env" | "signal" | "timeout"> {
   readonly killSignal?: NodeJS.Signals
-  /** As of `spawn`, at most nine; the guard's pipe is the descriptor after these. */
+  /** As in `spawn`, at most nine; the guard's pipe is the descriptor after these. */
   readonly stdio: ReadonlyArray<"ignore" | "pipe" | "ipc">
 }
 

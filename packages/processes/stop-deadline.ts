@@ -8,7 +8,9 @@ import { Clock, Context, Effect } from "effect"
 
 /** Time for requests and the work of workers, in milliseconds. */
 export const work_ms = 8_000
-/** Time for everything, in milliseconds. Half a second is left to kill what hangs, and to exit. */
+/**
+ * Time for everything, in milliseconds. Half a second is left to kill hung processes, and to exit.
+ */
 const whole_ms = 9_500
 
 /** Each function returns the milliseconds to wait, at most `ms`. */

@@ -53,7 +53,7 @@ const argsOf = ({ host, tags, ...scope }: FolderBackup) => [
   ...[...tags, scopeTag(scope)].map((tag) => `--tag=${tag}`),
 ]
 
-/** Returns undefined if there was nothing to back up: restic then makes no snapshot. */
+/** Returns undefined if there was nothing to back up: restic then creates no snapshot. */
 const run = Effect.fnUntraced(function* (
   call: Call,
   args: ReadonlyArray<string>,
@@ -90,7 +90,7 @@ const run = Effect.fnUntraced(function* (
   } satisfies NewSnapshot
 })
 
-/** Makes a snapshot that contains only the placeholder of an empty folder. */
+/** Creates a snapshot that contains only the placeholder of an empty folder. */
 const backUpNothing = Effect.fnUntraced(function* (
   call: Call,
   cache_dir: string,

@@ -6,7 +6,7 @@ import { readNode, readStep } from "./message.ts"
 import type { Ended } from "./process.ts"
 import { exactArgs, pathAndParents, type Scope, scopeOf, sparedOf } from "./scope.ts"
 
-/** Maximum number of actions, folders and links in a plan: some 200 MB. */
+/** Maximum number of actions, folders and links in a plan: about 200 MB. */
 export const entries_max = 1_000_000
 /**
  * Maximum number of spared folders and of all their characters: restic's arguments are limited to 2
@@ -50,7 +50,7 @@ export const exactRestoreArgs = Effect.fnUntraced(function* (call: Call, restore
   return (yield* dryRunSparing(call, restore, scope, ["--overwrite=never"])).args
 })
 
-/** The arguments, the files that restic would write, and what it would delete. */
+/** The arguments, the files that restic would write, and the paths that it would delete. */
 const dryRunSparing = Effect.fnUntraced(function* (
   call: Call,
   restore: ExactRestore,

@@ -7,7 +7,7 @@ import { elementSink } from "./lines.ts"
 import { type Node, readNode, readSnapshot } from "./message.ts"
 
 /**
- * Placeholder in the snapshot of an empty folder, of which restic would make no snapshot. It is
+ * Placeholder in the snapshot of an empty folder, for which restic would create no snapshot. It is
  * removed after a restore.
  */
 export const nothing_folder = ".almanac-empty-folder"

@@ -1,5 +1,5 @@
 /**
- * Parses restic's standard error: why it fails, and whether its retries are hopeless.
+ * Parses restic's standard error: why it fails, and whether retries are pointless.
  *
  * restic retries every request for up to 15 minutes, even after a wrong key.
  */
@@ -30,7 +30,7 @@ const message_chars_max = 2_000
 /** Number of last lines in the message, if there is no JSON message. */
 const last_lines_max = 3
 
-/** Consecutive refusals that count as final: some 4 s, enough for a short outage to end. */
+/** Consecutive refusals that count as final: about 4 s, enough for a short outage to end. */
 const refusals_max = 3
 
 /** Messages of S3 servers, and of minio's library for a HEAD response without a body. */

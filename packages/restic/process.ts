@@ -103,9 +103,9 @@ const spawnRestic = (restic: Restic, place: ResticPlace, { args, folder }: Resti
       cwd: folder ?? restic.cache_dir,
       env: environmentOf(restic, place),
       stdio: ["pipe", "pipe", "pipe", ...(authorities === undefined ? [] : [authorities])],
-      // A process group of its own, so that Ctrl-C reaches it only through us.
+      // A separate process group, so that Ctrl-C reaches it only through us.
       detached: true,
-    }) as ChildProcessWithoutNullStreams // Its first three streams are pipes.
+    }) as ChildProcessWithoutNullStreams // The first three streams are pipes.
   } finally {
     if (authorities !== undefined) closeSync(authorities)
   }

@@ -21,7 +21,7 @@ export const realFolder = (path: string) =>
 
 /**
  * The target and the path of a restore, and the parent folders that are missing there. Fails if a
- * parent is not a folder: restic would follow a link to wherever a tenant points it.
+ * parent is not a folder: restic would follow a link to any place that a tenant chooses.
  */
 export const restoreOf = Effect.fnUntraced(function* (folder: FolderRestore) {
   const { engine_snapshot_id } = folder
@@ -73,5 +73,5 @@ export const restoreFolder = Effect.fnUntraced(function* (
   return counted
 })
 
-/** Converts restic's fraction to per cent. */
+/** Converts restic's fraction to a percentage. */
 export const percentOf = (part: number) => Math.min(100, 100 * part)

@@ -266,7 +266,10 @@ const pathIn = (folder: string, { service, version }: DesignName) => {
   return join(folder, name)
 }
 
-/** As `versionAt`, but `expected` for a damaged file of ours: opening it handles the damage. */
+/**
+ * Like `versionAt`, but returns `expected` for a damaged file of ours: opening it handles the
+ * damage.
+ */
 const versionOrExpected = (path: string, expected: number, is_ours: boolean) => {
   try {
     return versionAt(path)

@@ -94,7 +94,7 @@ export const writeTrained = async (staging: string, trained_model: TrainedModel)
   await writeFile(join(staging, "metrics.json"), jsonText(metrics), { flush: true })
 }
 
-/** Renames the temporary folder to its final name. Throws if that exists by now. */
+/** Renames the temporary folder to its final name. Throws if that folder exists by now. */
 export const publish = async (staging: string, out: string) => {
   const folder = resolve(out)
   await requireFree(folder)

@@ -106,7 +106,7 @@ export const splitPictures = (
   for (const [label, members] of by_class.entries()) {
     const order = shuffled(randomOf(seedOf(seed, label)), members.length)
     const target = Math.max(1, Math.round(members.length * share))
-    // At least one picture is left for training.
+    // Leaves at least one picture for training.
     const held_count = Math.min(target, members.length - 1)
     for (const [i, index] of order.entries()) {
       const one = members[index]
@@ -116,7 +116,10 @@ export const splitPictures = (
   return { trained: select(all, trained), held_out: select(all, held_out) }
 }
 
-/** Reads the classes and files of a folder. Throws one line if it is not a data set. */
+/**
+ * Reads the classes and files of a folder. Throws an error with a one-line message if it is not a
+ * data set.
+ */
 export const readDataSet = async (folder: string): Promise<DataSet> => {
   const found = await stat(folder).catch(() => undefined)
   if (found?.isDirectory() !== true) throw new Error(`the folder ${folder} does not exist`)

@@ -1,5 +1,5 @@
 /**
- * Runs a training in a thread, so that it can be interrupted at once.
+ * Runs a training in a thread, so that it can be interrupted immediately.
  *
  * The model is written to a temporary folder next to the output, which is removed on interruption.
  */

@@ -14,8 +14,8 @@ const ofClasses = (names: ReadonlyArray<string>) =>
   `of the ${names.length === 1 ? "class" : "classes"} ${listOf(names)}`
 
 /**
- * Throws one line if a class has images but none can be decoded, in either part of a split folder:
- * the network would never predict that class.
+ * Throws an error with a one-line message if a class has images but none can be decoded, in either
+ * part of a split folder: the network would never predict that class.
  */
 export const requireRead = (
   folder: string,

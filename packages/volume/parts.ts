@@ -54,8 +54,8 @@ export interface Segments {
   readonly take: (kind: SegmentKind, bytes: number) => Promise<Segment>
   /**
    * Takes a file out of use. A log file is recycled under a new generation if there are fewer than
-   * `spare_max` spare ones; any other file is removed. Nothing durable may refer to the file any
-   * more (`VolumeParts.checkpoint`).
+   * `spare_max` spare ones; any other file is removed. Nothing durable may still refer to the file
+   * (`VolumeParts.checkpoint`).
    */
   readonly retire: (segment: Segment, spare_max?: number) => Promise<void>
 }
@@ -153,7 +153,7 @@ export interface CommitQueue {
    * of `admit`, BlobCapacityExceeded or BlobStoreReadOnly.
    */
   readonly submit: (operation: Operation) => Promise<Outcome>
-  /** Makes the volume read-only. Only the first call's detail counts. */
+  /** Makes the volume read-only. Only the first call's detail is kept. */
   readonly fail: (detail: string) => void
   readonly failed: () => string | undefined
   /** Throws BlobStoreReadOnly after `fail`. */

@@ -12,7 +12,7 @@ import { type Entry, fromBufferPromise, openPromise, type ZipFile } from "yauzl"
 const failure_name = "ZipFailure"
 
 export interface ZipFailure extends Error {
-  /** `damaged`: the archive is cut off, contradicts itself, is encrypted, or is no ZIP archive. */
+  /** `damaged`: the archive is truncated, inconsistent or encrypted, or is not a ZIP archive. */
   readonly reason: "damaged" | "too large"
 }
 
@@ -34,7 +34,7 @@ export interface Zip {
 const directory_bytes_max = 16 * 2 ** 20
 const central_header_bytes = 46
 
-/** Errors of the file system keep their code; any other is the archive's fault. */
+/** Errors of the file system keep their code; any other error means a damaged archive. */
 const failureOf = (error: unknown) =>
   error instanceof Error && "syscall" in error
     ? error
@@ -100,8 +100,8 @@ const zipOf = (file: ZipFile, entries: ReadonlyMap<string, Entry>): Zip => {
 }
 
 /**
- * Opens an archive from a path or its bytes. If two entries have the same name, the last one
- * counts. Fails with a ZipFailure, or with the file system's error.
+ * Opens an archive from a path or its bytes. If two entries have the same name, the last one is
+ * used. Fails with a ZipFailure, or with the file system's error.
  */
 export const openZip = async (source: string | Buffer, entries_max: number): Promise<Zip> => {
   let file: ZipFile | undefined

@@ -65,7 +65,7 @@ const addPressure = (score: Score, days: Int32Array, sum: Float64Array, count: F
   }
 }
 
-/** NaN if the count is 0. */
+/** Each sum divided by its count; NaN if the count is 0. */
 const ratios = (sums: Float64Array, counts: Float64Array) =>
   sums.map((sum, index) => sum / (counts[index] ?? 0))
 

@@ -47,7 +47,7 @@ const last_year = Number(yearOf(last_date))
 
 const days_of_year = 365.25
 
-/** A fraction from 0 to below 1 for each place of each named row: a finalised integer hash. */
+/** The number at an index of a pseudorandom sequence, from 0 to below 1: an integer hash. */
 const fractionOf = (seed: number, place: number) => {
   let x = Math.imul(seed ^ Math.imul(place + 1, 0x9e3779b1), 0x85ebca6b)
   x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35)
@@ -69,8 +69,8 @@ const normal = (seed: number, place: number) => {
 }
 
 /**
- * Mean-reverting noise with this standard deviation; it halves after `half_life` days. The name
- * distinguishes one row from another.
+ * Mean-reverting noise with this standard deviation; a deviation halves after `half_life` days.
+ * Each name has its own sequence.
  */
 export const path = (
   { seed, from, to }: Pick<Factors, "seed" | "from" | "to">,
@@ -90,7 +90,7 @@ export const path = (
   return (day: number) => values[day - from] ?? 0
 }
 
-/** A crisis has no effect earlier than this many rise times, so that most of them cost nothing. */
+/** A crisis begins this many rise times before its peak; earlier days skip the computation. */
 const rises_max = 12
 
 const wave = (day: number, peak: number, height: number, rise: number, decay: number) => {

@@ -112,7 +112,7 @@ const fraction_decimals = 6
 
 const rounded = (number: number, decimals: number) => {
   const factor = 10 ** decimals
-  // Plus zero: JSON has no -0.
+  // Adding zero turns -0 into 0, because JSON has no -0.
   return Math.round(number * factor) / factor + 0
 }
 

@@ -19,7 +19,7 @@ const ms_per_s = 1000
  */
 const standing_s_max = 10
 
-/** A log that is slower than this is ignored here: commands report it. */
+/** This check does not report a log that is slower than this, because commands report it. */
 const answer_max = "1 second"
 
 /** How long a lagging follower is watched for progress, in milliseconds. */

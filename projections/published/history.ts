@@ -42,7 +42,8 @@ const tries_max = 20
 const pause_ms = 250
 
 /**
- * A subscriber's last known place. Without an epoch (before epochs existed) it is the current one.
+ * A subscriber's last known place. One from before epochs existed has no epoch, and counts as a
+ * place in the current epoch.
  */
 export interface SubscriberPlace {
   readonly epoch?: string | undefined
@@ -266,8 +267,8 @@ const olderThanStream = Effect.fnUntraced(function* (publishing: Counted, sequen
           `after event ${to.sequence}; the audit log has the remaining earlier events.`,
       })
     }
-    // Lost events in between have no numbers: the subscriber receives the loss in their place. The
-    // stream itself holds its first event.
+    // Lost events in between have no numbers, so the subscriber receives the loss instead. The
+    // stream's first event is read from the stream itself.
     const until = is_next ? to.sequence : to.sequence - 1
     return { events: Stream.succeed({ sequence: until, event }), until }
   }

@@ -1,5 +1,5 @@
 /**
- * Known domains. Domains are never created here, so a domain is known if any of its resources is.
+ * Known domains. This service never creates domains: a domain is known if any of its resources is.
  *
  * Source: document 2 §2 Rollout descriptor; DECISIONS, document 2, domains, rollouts.
  */

@@ -29,7 +29,7 @@ interface EventRow {
   readonly data: string
 }
 
-/** Range of places in an hour, so that a time range narrows a search although rows have times. */
+/** Range of places in an hour: narrows a search by time, because rows are in the log's order. */
 interface HourRow {
   readonly hour: number
   readonly first: number

@@ -21,7 +21,7 @@ export interface QuarantineTables {
   readonly system_unreadable: UnreadableRow
 }
 
-/** Longest stored stream name, in characters: a foreign subject may be any text. */
+/** Longest stored stream name, in characters: a foreign subject may be any string. */
 const stream_chars_max = 256
 
 const write = statement<QuarantineTables>()

@@ -134,7 +134,7 @@ const progress = {
   }),
 } as const
 
-/** Progress and health of the cluster, in a format of our own (DECISIONS, document 1). */
+/** Progress and health of the cluster, in our own format (DECISIONS, document 1). */
 export const ClusterMetrics = Schema.Struct({
   ring_version: RingVersion,
   vnodes_per_node: Schema.Int.annotate(vnodes),

@@ -31,7 +31,7 @@ export const tooFewNodes = (have: number, need: number) =>
 
 /**
  * Why too few nodes reject a put; undefined if they do not. Only erasure codes are rejected:
- * missing replicas are made when nodes join.
+ * missing replicas are created when nodes join.
  */
 export const refusedPolicy = (policy: ReplicationPolicy, active_nodes: number) => {
   const needed = nodes_needed[policy]

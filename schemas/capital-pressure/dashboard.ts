@@ -14,7 +14,7 @@ export const ZonelessTime = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?$/u),
 )
 
-/** A keyword by which pages choose a colour. */
+/** A keyword that determines the colour on pages. */
 export const SignClass = VoteDirection
 
 /** Texts of fields that several responses have. */

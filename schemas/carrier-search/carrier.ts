@@ -10,7 +10,7 @@ export const mc_number_max = 99_999_999
 
 export const McNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: mc_number_max }))
 
-/** Only active carriers that are nothing but carriers appear. Source: document 3 §2 B. */
+/** A carrier in search results: active, and not also a broker. Source: document 3 §2 B. */
 export const Carrier = Schema.Struct({
   mcNumber: McNumber.annotateKey({ description: "The MC number, without the prefix." }),
   name: Schema.String.annotateKey({ description: "Legal name in the registry." }),

@@ -13,7 +13,7 @@ export const row_end: Readonly<Record<Format, string>> = { json: ",\n", ndjson: 
 /** The first line of a CSV response. Source: RFC 4180. */
 export const csv_header = "mcNumber,name,authorityStatus,operatingType\r\n"
 
-/** Quotes a cell if necessary (RFC 4180). An apostrophe disarms a leading formula sign. */
+/** Quotes a cell if necessary (RFC 4180). An apostrophe neutralizes a leading formula sign. */
 export const cell = (text: string): string => {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe

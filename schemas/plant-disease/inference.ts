@@ -46,7 +46,7 @@ export const ServerLive = Schema.Struct({
   live: described(Schema.Boolean, "Whether the server runs."),
 }).annotate({ identifier: "ServerLive", description: "The liveness of the server." })
 
-/** A text that the handler validates, with an error text of its own. */
+/** A text that the handler validates, with its own error text. */
 const oneOf = (...values: ReadonlyArray<string>) =>
   Schema.String.annotate({ documentedAs: { type: "string", enum: values } })
 

@@ -178,7 +178,7 @@ export const StartBackupRestore = message("StartBackupRestore", { restore_id: Re
 export const FinishBackupRestore = message("FinishBackupRestore", { restore_id: RestoreId })
 /** Creates a record for an unknown snapshot in the repository. */
 export const AdoptBackup = message("AdoptBackup", { ...about, ...snapshot_fields })
-/** The snapshot is missing from the repository, although nothing here removed it. */
+/** The snapshot is missing from the repository, although this service did not remove it. */
 export const LoseBackup = message("LoseBackup", { reason: Reason })
 /** Undeletes an expired backup: a job checks whether its snapshot is recoverable. */
 export const StartBackupUndelete = message("StartBackupUndelete", {})

@@ -54,7 +54,7 @@ const PlannedAction = Schema.Struct({
   }),
 })
 
-/** The changes that a restore in place would make to the share's present state. */
+/** The changes that a restore in place would make to the share's current state. */
 export const RestorePlan = Schema.Struct({
   hash: PlanHash.annotateKey({
     description: "Hash of all actions: send it as `plan_hash` to restore only if they still apply.",

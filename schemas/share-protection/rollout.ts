@@ -32,7 +32,7 @@ export const rollout_row = {
     description: "Ids of the domains in order, the canary first. default: workers without domain.",
     flag: "domain-id",
   }),
-  /** Index of the present domain; the number of domains when all are complete. */
+  /** Index of the current domain; the number of domains when all are complete. */
   domain_index: Count,
   state: RolloutState.annotateKey({
     description: "`halted` if a worker with the new image did not boot in time.",
@@ -63,13 +63,13 @@ export const NewRollout = Schema.Struct(Struct.pick(rollout_row, ["image", "doma
   { identifier: "NewRollout", description: "The rollout to start." },
 )
 export const CreateRollout = message("CreateRollout", NewRollout.fields)
-/** Drains an old worker of the present domain and boots its replacement. One at a time. */
+/** Drains an old worker of the current domain and boots its replacement. One at a time. */
 export const StartReplacement = message("StartReplacement", replacement)
 /** The new worker is ready, and the old one retires. */
 export const CompleteReplacement = message("CompleteReplacement", replacement)
 /** The new worker failed to boot: the rollout halts. */
 export const FailReplacement = message("FailReplacement", { ...replacement, reason: Reason })
-/** The present domain has no worker of an old image left. */
+/** The current domain has no worker of an old image left. */
 export const CompleteRolloutDomain = message("CompleteRolloutDomain", { domain_id: DomainId })
 
 export const RolloutCommand = Schema.Union([

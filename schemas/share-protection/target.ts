@@ -194,7 +194,7 @@ export const UpdateTarget = message("UpdateTarget", target_changes)
 const Place = Schema.Struct(Struct.pick(target_row, ["endpoint", "bucket", "addressing_mode"]))
 
 /**
- * The enrollment job made the repository, or found it.
+ * The enrollment job created the repository, or found it.
  *
  * `place` is its location: if the target was moved meanwhile, the enrollment failed. Not checked if
  * absent.

@@ -29,7 +29,7 @@ export const StartGeneration = message("StartGeneration", GenerationRange)
 export const GenerationCommand = StartGeneration
 export type GenerationCommand = typeof GenerationCommand.Type
 
-/** The generation does not follow the present one. */
+/** The generation does not follow the current one. */
 export class GenerationOutOfOrder extends Schema.TaggedError<GenerationOutOfOrder>()(
   "GenerationOutOfOrder",
   { code: Schema.tag("svc.conflict"), detail: Schema.String },

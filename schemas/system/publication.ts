@@ -15,7 +15,9 @@ export const Anchor = {
   /** The next number belongs to an event after this commit and event index (from 0). */
   position: Count,
   index: Count,
-  /** `<service>.<type>` of all types published from here on; other releases have other types. */
+  /**
+   * `<service>.<type>` of all types published after this anchor; other releases have other types.
+   */
   types: Schema.Array(Schema.String),
 } as const
 

@@ -173,7 +173,7 @@ export const ChangeWebhook = message("ChangeWebhook", {
 export const DisableWebhook = message("DisableWebhook", { reason: DisableReason, detail: Detail })
 export const RotateWebhookSecret = message("RotateWebhookSecret", {
   key_id: KeyId,
-  /** Until when the previous secret signs, too. */
+  /** The time until which the previous secret also signs. */
   previous_until: Instant,
 })
 /** Sends everything after this event again. */

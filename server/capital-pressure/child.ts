@@ -44,7 +44,7 @@ export const commandProgram = (
   environment: process.env,
 })
 
-/** The last line of a text that is not empty, without control characters. */
+/** The last non-empty line of an output, without control characters. */
 export const lastLine = (text: string) => {
   const lines = text.split(/[\r\n]+/).map((line) => line.replaceAll(/\p{Cc}/gu, "").trim())
   return detailOf(lines.findLast((line) => line !== "") ?? "")

@@ -1,7 +1,7 @@
 /**
- * Boots workers again whose machines ended with the server: after a restart each continues as after
- * a reboot. Workers with running jobs are left to the conductor, which detects the missing
- * heartbeats and records their death, because their work was interrupted.
+ * Boots workers again that stopped with the server: after its restart each continues as after a
+ * reboot. Workers with running jobs are left to the conductor, which detects the missing heartbeats
+ * and records their death, because their work was interrupted.
  */
 import { Effect, Stream } from "effect"
 import type { Compute } from "#actors/share-protection/ports/compute.ts"

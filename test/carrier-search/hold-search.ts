@@ -3,7 +3,7 @@
  */
 import { Effect, Stream } from "effect"
 import { makeEngine } from "#actors/carrier-search/engine.ts"
-import { peakMemory, startPeak } from "../world/peak-memory.ts"
+import { peakMemory } from "../world/peak-memory.ts"
 
 const mb = 1024 * 1024
 const warm_up = 100_000
@@ -27,7 +27,7 @@ const program = Effect.gen(function* () {
     )
   // V8's young generation grows with any work, so measure idle memory after some of it.
   yield* search(warm_up)
-  const idle = startPeak()
+  const idle = process.memoryUsage().rss
   const { done, found: carriers, bytes } = yield* search(1_000_000)
   const above_mb = (peakMemory() - idle) / mb
   console.log(JSON.stringify({ done, found: carriers, bytes, above_mb }))

@@ -1,5 +1,5 @@
 /** The peak memory of a process that a test starts. */
-import { readFileSync, writeFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 
 /**
  * Peak resident memory of this process in bytes. Does not use `maxRSS`, which on Linux a child
@@ -9,13 +9,4 @@ export const peakMemory = () => {
   if (process.platform !== "linux") return process.resourceUsage().maxRSS * 1024
   const status = readFileSync("/proc/self/status", "utf8")
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024
-}
-
-/**
- * Forgets the peak so far, such as that of loading modules, and returns the memory in use in bytes.
- * Only Linux can forget it; elsewhere the peak includes all that came before.
- */
-export const startPeak = () => {
-  if (process.platform === "linux") writeFileSync("/proc/self/clear_refs", "5")
-  return process.memoryUsage().rss
 }

@@ -149,7 +149,7 @@ const optionsOf = (
   cursor: {
     y: false,
     drag: { x: false, y: false },
-    // Keep the cursor after a touch, because browsers report its end as a mouse that leaves.
+    // Keep the cursor after a touch, because browsers fire mouseleave when it ends.
     bind: { mouseleave: (_plot, _target, leave) => (event) => (hasHover() ? leave(event) : null) },
     points: { size: 7, width: 2, fill: () => variable("--card") },
   },

@@ -65,7 +65,7 @@ const remember = (path: string, entry: CacheEntry) => {
 }
 
 /**
- * Sends a GET request. Checks only that the body is an object; its type is the server's promise.
+ * Sends a GET request. Checks only that the body is an object; the server is trusted with its type.
  */
 export const get = async <A extends object>(path: string): Promise<Result<A>> => {
   let response: Response

@@ -7,7 +7,7 @@ import type { Composite, Dashboard, Direction, Tally } from "./api.ts"
 import { gauge, rangeText } from "./gauge.ts"
 import { historyPlace } from "./history-chart.ts"
 
-/** Pressure first, unlike the scales, because people read this list from its start. */
+/** Pressure first, unlike on the scales, because lists are read from the top. */
 const order: readonly Direction[] = ["bear", "neutral", "bull"]
 
 /** One rectangle per vote, so that they can be counted. */

@@ -12,7 +12,7 @@ const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3]] as const
 /** Below this absolute value the composite is balanced. Source: market facts, A2.4. */
 const balanced = 0.25
 
-/** The index next to the composite. Source: market facts, A3. */
+/** The index plotted with the composite. Source: market facts, A3. */
 const index_name = "S&P 500"
 
 const visible_lines = new Set<string>(["index"])
@@ -118,7 +118,7 @@ const toggles = (history: readonly CompositePoint[], tiers: readonly TierCard[])
     ),
   )
 
-/** Names the last day, which may be long ago. */
+/** The title includes the last day, because the history may end long ago. */
 const titleOf = (history: readonly CompositePoint[]) => {
   const last = history.at(-1)
   return last === undefined ? "History" : `${history.length} business days to ${date(last.ts)}`

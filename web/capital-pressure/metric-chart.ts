@@ -21,7 +21,7 @@ interface Point {
   readonly ts: string
 }
 
-/** The points of the last years; all points for 0. */
+/** The points of the last `years` years; all points if it is 0. */
 const since = <P extends Point>(points: readonly P[], years: Years): readonly P[] => {
   const last = points.at(-1)?.ts
   if (years === 0 || last === undefined) return points

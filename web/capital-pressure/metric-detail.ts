@@ -6,7 +6,7 @@ import { count, date, daysAgo, signed, typeset } from "../format.ts"
 import { badge, demoBadge, vote } from "../mark.ts"
 import type { MetricDetail } from "./api.ts"
 
-/** The publisher's page of a series; only a link, never fetched. */
+/** The publisher's page about a series; only linked, never fetched. */
 const pageOf = ({ source_kind, source_series }: MetricDetail): string | null => {
   if (source_series === null) return null
   if (source_kind === "fred") return `https://fred.stlouisfed.org/series/${source_series}`

@@ -5,7 +5,7 @@ interface Sample {
   readonly done: number
 }
 
-/** Samples that are older do not count, in milliseconds. */
+/** Maximum age of the samples that the rate is computed from, in milliseconds. */
 const window_ms = 10_000
 /** Minimum duration before the rate is shown: it is unreliable at first. */
 const rate_after_ms = 1_000

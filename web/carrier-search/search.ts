@@ -11,8 +11,8 @@ export interface Found {
 export interface Failure {
   /**
    * offline: no response; refused: invalid range or parameters; busy: retry later; registry: 502;
-   * server: other statuses; broken: the response ended early; unreadable: it is not a search's
-   * response.
+   * server: other statuses; broken: the response ended early; unreadable: the response is not that
+   * of a search.
    */
   readonly kind: "offline" | "refused" | "busy" | "registry" | "server" | "broken" | "unreadable"
   readonly status: number

@@ -18,7 +18,7 @@ export interface Action {
 
 const key_bytes = 16
 
-/** A random key. `crypto.randomUUID` is missing on pages without TLS from another machine. */
+/** A random key. `crypto.randomUUID` is missing on pages from another machine without TLS. */
 const newKey = () =>
   [...crypto.getRandomValues(new Uint8Array(key_bytes))]
     .map((byte) => byte.toString(16).padStart(2, "0"))

@@ -1,5 +1,5 @@
 /**
- * The API's responses, as far as the console reads them. The page imports no server code; a test
+ * The parts of the API's responses that the console reads. The page imports no server code; a test
  * checks that the server's responses have these types.
  */
 
@@ -109,7 +109,7 @@ export interface ClusterMetrics {
 }
 
 export interface LogUsage {
-  /** Increases; a new generation starts with the latest snapshots of the previous one. */
+  /** Increases: each generation starts with the latest snapshots of the previous one. */
   readonly generation: number
   readonly aggregates: number
   readonly bytes: number

@@ -54,7 +54,7 @@ export const eventsOf = (transitions: readonly ChartTransition[]): readonly stri
 
 const longestText = (texts: readonly string[]) => Math.max(0, ...texts.map((text) => text.length))
 
-/** The child that contains the path, or is it; undefined if none does. */
+/** The child at this path or above it; undefined if there is none. */
 const childWith = (children: readonly ChartState[], path: string) =>
   children.find((child) => path === child.path || path.startsWith(`${child.path}.`))
 

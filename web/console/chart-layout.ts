@@ -51,7 +51,7 @@ interface Segment {
   readonly strength: number
 }
 
-/** Weights: consecutive boxes are aligned, and the inner segments of a long link are straight. */
+/** Weights: they align consecutive boxes and straighten the inner segments of long links. */
 const pull_by_kind = { next: 12, long: 1, passing: 40 } as const
 
 const gap_x = 18
@@ -225,8 +225,8 @@ const orderRows = (items: readonly Item[], segments: readonly Segment[]): Item[]
 }
 
 /**
- * Moves the items of a row as close to their wishes as widths and order allow. Neighbours that
- * would overlap move as one block, to the weighted mean of their wishes.
+ * Moves the items of a row as close to their targets as widths and order allow. Neighbours that
+ * would overlap move as one block, to the weighted mean of their targets.
  */
 const placeRow = (row: readonly Item[], targets: readonly number[], weights: readonly number[]) => {
   const offsets: number[] = []
@@ -307,7 +307,7 @@ const placeRows = (rows: readonly (readonly Item[])[], segments: readonly Segmen
 const port_gap = 14
 const port_margin = 12
 
-/** Offset from the centre of a box's edge at which the link to a neighbour starts. */
+/** Where the link to a neighbour starts on a box's edge, as an offset from its centre. */
 const ports = (segments: readonly Segment[]) => {
   const { above, below } = neighbours(segments)
   return (item: Item, other: Item) => {

@@ -47,9 +47,7 @@ const containerOf = (chart: Chart, from: string, to: string) => {
   return container
 }
 
-/**
- * The active states after a transition: without those that it leaves, with those that it enters.
- */
+/** The active states after a transition: minus those that it exits, plus those that it enters. */
 const activeAfter = (chart: Chart, active: readonly string[], { from, to }: ChartTransition) => {
   if (to === null) return active
   const container = containerOf(chart, from, to)

@@ -128,8 +128,9 @@ const send = async <A extends object>(
 }
 
 /**
- * Sends a GET request. Checks only that the body is an object; its type is the server's promise
- * (api.ts). Paths of "others" take other tokens, so their 401 says nothing about ours.
+ * Sends a GET request. Checks only that the body is an object; the server is trusted with its type
+ * (api.ts). Paths of "others" require other tokens, so a 401 from them does not mean that ours is
+ * invalid.
  */
 export const get = <A extends object>(path: string, owner: "ours" | "others" = "ours") =>
   send<A>(path, { headers: requestHeaders("application/json") }, owner)
@@ -151,7 +152,9 @@ export interface Rows<Item> {
   readonly next_marker: string | null
 }
 
-/** Requests a page of a list, which is in the member `noun`, or in `items` in the other shape. */
+/**
+ * Requests a page of a list. The rows are in the member `noun` or `items`, depending on the API.
+ */
 const getPage = async <Item>(path: string, noun: string): Promise<Result<Rows<Item>>> => {
   const result = await get<{ readonly pagination?: { readonly next_marker?: string | null } }>(path)
   if (result.kind === "problem") return result
@@ -195,7 +198,7 @@ export const getRows = async <Item>(
   return { kind: "ok", body: { rows, next_marker } }
 }
 
-/** Requests the lines of `/readyz`; a 503 has them too. */
+/** Requests the lines of `/readyz`; a 503 response contains them too. */
 export const getReadiness = async (): Promise<Result<{ readonly lines: readonly string[] }>> => {
   try {
     const signal = AbortSignal.timeout(deadline_ms)

@@ -104,7 +104,7 @@ function lock(reason: string) {
   main.querySelector("input")?.focus()
 }
 
-/** Opens the views if the server accepts the token or needs none. */
+/** Opens the views if the server accepts the token or requires none. */
 async function unlock(token: string | undefined) {
   if (token !== undefined) useToken(token)
   const result = await get("/v1/")

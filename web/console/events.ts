@@ -4,7 +4,7 @@
  */
 import { notifyUnauthorized, requestHeaders } from "./client.ts"
 
-/** The fields of an event that the views use; they request the rest. */
+/** The fields of an event that the views use. An event only triggers requests for the data. */
 export interface StreamEvent {
   readonly type: string
   readonly source: string

@@ -38,7 +38,7 @@ const hasParts = (fields: ReadonlyMap<string, string>, path: string) =>
 export const compareFields = (before: unknown, now: unknown): readonly Field[] => {
   const previous = before === undefined ? new Map<string, string>() : flatten(before)
   const current = flatten(now)
-  // A list that becomes empty, or stops being empty, is reported by its parts only.
+  // If a list becomes empty or stops being empty, only its parts are reported.
   const beforeOf = (path: string, text: string) =>
     empty_values.has(text) && hasParts(previous, path) ? text : previous.get(path)
   const gone = [...previous].filter(

@@ -106,7 +106,7 @@ export const fetchChart = async (of: string): Promise<Chart | Problem | undefine
 }
 
 const is_kind = /^[a-z-]+\.[a-z-]+$/
-/** Number of the newest events to search. */
+/** Number of recent events to search. */
 export const search_events_max = 200
 
 export interface FoundAggregates {
@@ -115,7 +115,7 @@ export interface FoundAggregates {
   readonly is_all: boolean
 }
 
-/** Aggregates of a kind, or with events on this subject, by their newest event. */
+/** Aggregates of a kind, or with events on this subject, most recently changed first. */
 export const findAggregates = async (text: string): Promise<Result<FoundAggregates>> => {
   const [service = "", aggregate = ""] = text.split(".")
   const what = is_kind.test(text) ? { service, aggregate } : { subject: text }

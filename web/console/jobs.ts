@@ -105,7 +105,7 @@ const progressOf = (job: Job) => {
   ]
 }
 
-/** Duration of the job, so far if it is running. */
+/** Duration of the job; the time elapsed so far if it is running. */
 const durationOf = ({ started_at, finished_at }: Job, now: number) =>
   started_at === null
     ? "\u2013"

@@ -22,7 +22,7 @@ interface Maintenance {
   readonly reconciliation: Result<Reconciliation>
 }
 
-/** The distance to a future time. */
+/** Time left until a future time: "in 3 h". */
 const due = (at: string | null, now: number) => {
   if (at === null) return "\u2013"
   const ms = Date.parse(at) - now

@@ -81,7 +81,7 @@ const alertSourcesOf = (all: Results): AlertSources => ({
   log: bodyOf(all.log),
 })
 
-/** Says why a figure is missing, because missing is not zero. */
+/** Explains why a figure is missing, so that no one takes it for zero. */
 const missingFigure = (result: Result<unknown>, of: string) => {
   if (result.kind === "ok") return undefined
   const { status, text } = result.problem

@@ -5,7 +5,7 @@ import type { Problem } from "./client.ts"
 import { ago, shortId, timestamp } from "./format.ts"
 import { historyAddress } from "./view.ts"
 
-/** Issues a token that may see every view. */
+/** The command that issues a token with access to every view. */
 export const token_command =
   "npm run almanac -- token issue --name console --role admin --scope cluster:admin --ttl 43200"
 
@@ -54,7 +54,7 @@ const tone_class: Readonly<Record<Tone, string>> = {
   over: "stub",
 }
 
-/** A word after the mark of its tone. */
+/** A status: a mark for its tone, then a word. */
 export const statusMark = (tone: Tone, text: string): HTMLElement =>
   h("span", { class: `standing ${tone_class[tone]}`.trim() }, text)
 

@@ -6,7 +6,7 @@ export interface Poller {
   readonly stop: () => void
 }
 
-/** Runs `work` now and `ms()` after the end of each run; `work` must not throw. */
+/** Runs `work` now, and again `ms()` after each run ends; `work` must not throw. */
 export const poll = (work: () => Promise<void>, ms: () => number): Poller => {
   let timer: ReturnType<typeof setTimeout> | undefined
   let is_running = false

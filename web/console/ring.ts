@@ -29,9 +29,7 @@ const no_activity = {
   under_replicated: 0,
 }
 
-/**
- * Converts a state to metrics. Draws active nodes with equal shares, because the state lacks them.
- */
+/** Converts a state to metrics. Active nodes get equal shares, because a state has no shares. */
 export const metricsOf = ({ ring_version, nodes }: ClusterState): ClusterMetrics => {
   const active = nodes.filter(({ state }) => state === "active").length
   const evenly = ({ state }: { readonly state: string }) => (state === "active" ? 1 / active : 0)

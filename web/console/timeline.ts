@@ -45,8 +45,7 @@ const readNewest = async (state: State): Promise<boolean> => {
 }
 
 /**
- * Reads new events, or the newest page if there are more than one page of them. Returns whether
- * anything changed.
+ * Reads new events, or the newest page if they exceed one page. Returns whether anything changed.
  */
 const readNew = async (state: State): Promise<boolean> => {
   const [newest] = state.events

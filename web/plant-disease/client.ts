@@ -14,7 +14,10 @@ export type Result<A> =
   | { readonly kind: "ok"; readonly body: A }
   | { readonly kind: "problem"; readonly problem: Problem }
 
-/** Allows for a large photo on a slow connection and for a heat map, which takes many runs. */
+/**
+ * Allows for a large photo on a slow connection and for a heat map, which takes many runs of the
+ * network.
+ */
 const deadline_ms = 120_000
 
 /** Number of classes to show. */

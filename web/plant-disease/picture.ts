@@ -6,7 +6,7 @@ import { withoutExif } from "./strip-exif.ts"
 
 /** Maximum side of a preview, in pixels. */
 const preview_side_max = 640
-/** Maximum size of a file to preview; the server rejects files long before. */
+/** Maximum size of a file to preview; the server's default limit is lower. */
 const preview_bytes_max = 60_000_000
 
 const draw = (canvas: HTMLCanvasElement, image: ImageBitmap, side_max: number) => {

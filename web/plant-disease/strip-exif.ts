@@ -6,7 +6,7 @@
 const png_head = 0x89_50_4e_47
 /** The EXIF marker of JPEG and of PNG, at the same offset in a segment and in a chunk. */
 const exif_names = [0x45_78_69_66, 0x65_58_49_66]
-/** A JPEG has no further segments after this marker. */
+/** Start of the image data of a JPEG: no EXIF segment follows. */
 const scan_start = 0xff_da
 /** Minimum size of a PNG chunk; shorter than what follows EXIF in any JPEG. */
 const part_bytes_min = 12

@@ -78,7 +78,7 @@ export const contentsOf = (sections: readonly Section[], headings: readonly Head
   })
   return {
     element: h("div", { class: "contents" }, field, details),
-    /** Marks the place in the address. */
+    /** Marks the entry that the address refers to. */
     mark: (place: string) => {
       anchor = place
       if (!wide.matches) details.open = false

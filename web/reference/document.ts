@@ -1,4 +1,4 @@
-/** The OpenAPI document, as far as the page shows it, and its operations by section. */
+/** The parts of the OpenAPI document that the page shows, and its operations by section. */
 
 export interface Schema {
   readonly $ref?: string
@@ -102,7 +102,7 @@ export interface Section {
   readonly operations: readonly Operation[]
 }
 
-/** Methods of a path item; its other members are no operations. */
+/** Methods of a path item; its other members are not operations. */
 const methods = new Set(["get", "put", "post", "delete", "patch", "head", "options", "trace"])
 
 const idOf = ({ operationId = "" }: Described, tag: string, method: string, path: string) => {

@@ -1,10 +1,10 @@
 /**
- * Renders the Markdown of descriptions: headings, paragraphs, lists, tables, code blocks; and in a
- * line code, emphasis and links. Builds nodes, never HTML text.
+ * Renders the Markdown of descriptions: headings, paragraphs, lists, tables and code blocks, with
+ * inline code, emphasis and links. Builds DOM nodes, never HTML text.
  */
 import { type Child, h } from "../element.ts"
 
-/** Code, strong text, emphasis, a link, and an address. */
+/** Inline code, strong text, emphasis, a link, and a bare URL. */
 const inline_parts = new RegExp(
   [
     "`([^`]+)`",
@@ -16,7 +16,7 @@ const inline_parts = new RegExp(
   "g",
 )
 
-/** Links of descriptions lead to the web, to this server, or into the page. */
+/** Links in descriptions may lead to the web, to this server, or to a place on the page. */
 const isSafe = (href: string) => /^(https?:\/\/|\/|#)/.test(href)
 
 const link = (text: string, href: string): Child =>

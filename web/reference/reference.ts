@@ -32,7 +32,7 @@ const sectionPage = ({ title, description, operations }: Section, openapi: OpenA
   ]
 }
 
-/** Shows the page and follows the address. */
+/** Shows the page, and redraws it when the address changes. */
 const start = (openapi: OpenApi) => {
   const sections = sectionsOf(openapi)
   const intro = introduction(openapi)

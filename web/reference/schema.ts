@@ -33,7 +33,10 @@ const alternativesOf = ({ anyOf, oneOf }: Schema) => anyOf ?? oneOf
 const namesOf = (schema: Schema): readonly string[] =>
   typeof schema.type === "string" ? [schema.type] : (schema.type ?? [])
 
-/** Nesting of arrays and maps whose members are named; deeper ones are only "array" or "map". */
+/**
+ * Maximum nesting of arrays and maps with the types of their members; deeper ones show as "array"
+ * or "map".
+ */
 const depth_max = 3
 
 /** The type in words: "array of strings", "string or null". */
@@ -133,7 +136,9 @@ const variantsOf = (schema: Schema, resolve: Resolve): readonly Schema[] => {
   return all.map((one) => shownOf(one, resolve)).filter((one) => one.properties !== undefined)
 }
 
-/** Details whose content is rendered when they are opened first: schemas may be recursive. */
+/**
+ * Details whose content is rendered when they are first opened, because schemas may be recursive.
+ */
 const lazy = (label: string, render: () => readonly Child[]) => {
   let is_rendered = false
   const details = h(
@@ -196,7 +201,7 @@ const propertiesOf = ({ properties = {}, required = [] }: Schema, resolve: Resol
     ),
   )
 
-/** The properties below a schema, closed at first. */
+/** The properties below a schema, initially closed. */
 const below = (schema: Schema, resolve: Resolve): Child => {
   const inner = innerOf(schema, resolve)
   if (inner !== undefined) return lazy("Properties", () => [propertiesOf(inner, resolve)])

@@ -17,7 +17,7 @@ export interface Heartbeat {
   readonly node_id: NodeId
   readonly used_bytes: bigint
   readonly blob_count: bigint
-  /** The node's present capacity, if reported: its disk may have filled since it joined. */
+  /** The node's current capacity, if reported: its disk may have filled since it joined. */
   readonly capacity_bytes?: bigint
   /** The progress of its repair, if reported. */
   readonly progress?: NodeProgress
@@ -25,7 +25,9 @@ export interface Heartbeat {
 
 /** The latest heartbeat of a node that this process received. */
 export interface LiveNode extends Heartbeat {
-  /** Epoch milliseconds of this process's clock, which alone decides about silence. */
+  /**
+   * Epoch milliseconds by this process's clock, the only one that decides whether a node is silent.
+   */
   readonly received_at: number
 }
 

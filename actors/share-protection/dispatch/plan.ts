@@ -1,11 +1,11 @@
 /**
  * The plan of dispatch: the jobs that can start now, and the workers for them.
  *
- * Jobs are served first come, first served. Only the next job of each repository is planned, since
- * the fence of the following one depends on its commit. No job overtakes one that needs exclusive
- * access. Only one restore in place writes a share at a time, with no backup meanwhile, because two
- * restores would delete each other's files. Of the targets for one bucket only one is enrolled at a
- * time, so that the next finds the repository of the previous one.
+ * Jobs are served first come, first served. Only the next job of each repository is planned,
+ * because the fence of the following one depends on its commit. No job overtakes one that needs
+ * exclusive access. Only one restore in place writes a share at a time, and no backup runs
+ * meanwhile, because two restores would delete each other's files. Of the targets for one bucket
+ * only one is enrolled at a time, so that the next finds the repository of the previous one.
  *
  * Source: document 2 §3 Job; DECISIONS, document 2, backup create.
  */
@@ -47,7 +47,7 @@ export const isReady = ({ targets }: DispatchView, { target_id, job_type }: Open
   return target.status === "available" && target.upgrading === (job_type === "repo_format_upgrade")
 }
 
-/** Whether a repository's lease can grant this mode in addition to its present holds. */
+/** Whether a repository's lease can grant this mode in addition to its current holds. */
 const isCompatible = (held: ReadonlyArray<{ readonly mode: LeaseMode }>, mode: LeaseMode) => {
   if (mode === "exclusive") return held.length === 0
   if (held.length >= lease_holds_max || held.some((hold) => hold.mode === "exclusive")) return false

@@ -31,7 +31,7 @@ interface Pool {
   readonly image: string
 }
 
-/** The default pool, and one for each domain with workers of its own. */
+/** The default pool, and one for each domain that has its own workers. */
 const poolsOf = ({ domains }: FleetView, options: FleetOptions): ReadonlyArray<Pool> => {
   const pool = (domain_id: DomainId): Pool => {
     const own = domains.get(domain_id) ?? {}

@@ -1,5 +1,5 @@
 /**
- * Builds the order for a job from the present state of the log: a policy's patterns and a target's
+ * Builds the order for a job from the current state of the log: a policy's patterns and a target's
  * hrefs may have changed since the job was queued.
  *
  * Source: DECISIONS, document 2, workers.

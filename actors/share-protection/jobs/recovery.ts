@@ -2,7 +2,7 @@
  * Recovery: ends jobs that their workers cannot finish, and jobs that no worker will ever start.
  *
  * A silent worker is declared dead, but is proven dead only one heartbeat deadline later: by then
- * its agent, which stops itself when its heartbeats get no response, runs nothing any more. Only
+ * its agent, which stops itself when its heartbeats get no response, no longer runs anything. Only
  * then are its holds broken, so that no repository ever has two writers.
  *
  * Source: document 2 §3 Job, §7 svc.repository_locked; DECISIONS, document 2, cancel, engine.
@@ -41,7 +41,10 @@ const recast_doublings_max = 8
 /** A worker that accepted an order gets this multiple of the command timeout to start. */
 const start_timeout_factor = 2
 
-/** Heartbeats per deadline, and how many in a row must omit a job before it counts as lost. */
+/**
+ * Heartbeats per deadline, and the number of consecutive ones that must omit a job before it counts
+ * as lost.
+ */
 const heartbeats_per_deadline = 3
 const missed_heartbeats_min = 2
 
@@ -76,7 +79,7 @@ const target_gone: JobFailure = {
   wrote_nothing: true,
 }
 
-/** When nothing of the worker runs any more, as epoch milliseconds; Infinity while it lives. */
+/** When the worker no longer runs anything, as epoch milliseconds; Infinity while it is alive. */
 const provenDeadAt = (
   { workers }: DispatchView,
   worker_id: WorkerId,
@@ -216,8 +219,8 @@ export const deadlineOf = (job: OpenJob, options: RecoveryOptions) => {
  * Jobs that the heartbeats of a live worker no longer list, as after a restart of its agent.
  *
  * A heartbeat may predate the start of a job, and the end of a job may be read here late. So only
- * several heartbeats in a row count, all received after the start, and the job itself rejects late
- * commands. Times are epoch milliseconds of this process's clock.
+ * several consecutive heartbeats count, all received after the start, and the job itself rejects
+ * late commands. Times are epoch milliseconds of this process's clock.
  */
 export const forgottenJobs = (
   { find }: LiveWorkers["Service"],

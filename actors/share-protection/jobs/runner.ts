@@ -4,7 +4,7 @@
  * Every report carries the fence of the job's hold, and its command id names the run. So reports
  * are idempotent, and an order that the bus delivers twice does not start a second run. An
  * unavailable log delays a run. If the final report is rejected, its slot and lease are freed
- * anyway, because nothing of the job runs any more.
+ * anyway, because no part of the job is still running.
  *
  * Source: document 2 §3 Job, §8 worker.max_command_duration_seconds; DECISIONS, document 2, cancel.
  */
@@ -195,7 +195,7 @@ const stepContext = (run: Run, state: State, report: Report): StepContext => {
     recordLeftover: (what) => {
       state.leftover = what
     },
-    // The target may be gone, and then needs no usage.
+    // A deleted target needs no usage.
     recordUsage: (usage_stats) =>
       report("usage", [address(Target, target_id, RecordTargetUsage.make({ usage_stats }))]).pipe(
         Effect.catch(() => Effect.void),

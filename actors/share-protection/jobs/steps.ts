@@ -50,7 +50,7 @@ import {
 } from "#schemas/share-protection/rejection.ts"
 import { planned_bytes_max } from "#schemas/share-protection/restore.ts"
 
-/** Time limit for each cleanup, since the job holds its slot and its lease meanwhile. */
+/** Time limit for each cleanup, because the job holds its slot and its lease meanwhile. */
 const cleanup_timeout = Duration.minutes(1)
 
 /** Attempts to release the source of a job before it is left to the orphan sweep. */
@@ -171,7 +171,7 @@ const truncateActions = (actions: RestorePlan["actions"]) => {
   return actions.slice(0, room === -1 ? planned_actions_max : room)
 }
 
-/** Makes the repository, or finds that of an earlier attempt by the name of its password. */
+/** Creates the repository, or finds that of an earlier attempt by the name of its password. */
 const enroll = Effect.fnUntraced(function* (
   order: typeof EnrollmentOrder.Type,
   context: StepContext,
@@ -214,7 +214,7 @@ interface EnrollmentContext {
   readonly bucket: Bucket
 }
 
-/** Opens the repository with this password, or makes it if there is none. */
+/** Opens the repository with this password, or creates it if there is none. */
 const openWith = Effect.fnUntraced(function* (
   { context, options, bucket }: EnrollmentContext,
   href: string,
@@ -233,8 +233,8 @@ const openOwnRepository = Effect.fnUntraced(function* (opening: EnrollmentContex
 
 /**
  * Opens the repository that a deleted target of the project left in the bucket. Returns undefined
- * if none of the former passwords is readable or opens it. If the bucket was emptied since, makes a
- * new repository with the former password.
+ * if none of the former passwords is readable or opens it. If the bucket was emptied since, creates
+ * a new repository with the former password.
  */
 const formerRepository = Effect.fnUntraced(function* (opening: EnrollmentContext) {
   const vault = yield* Vault
@@ -298,7 +298,7 @@ const restoreDestination = Effect.fnUntraced(function* (
   return { path, new_share_id: share.id, finish: shares.finish(share, { job_id, name, by }) }
 })
 
-/** Stores the password before the repository is made, so every repository has a password. */
+/** Stores the password before the repository is created, so every repository has a password. */
 const repositoryPassword = Effect.fnUntraced(function* (
   { target_id }: JobOrder,
   delegation: Delegation,

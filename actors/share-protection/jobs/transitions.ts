@@ -2,8 +2,8 @@
  * Job transitions: builds the atomic batch for each step of a job, across the job, its resource,
  * its worker and the repository's lease.
  *
- * A job keeps its slot and its lease hold together until nothing of it runs, even if it has already
- * ended for its tenant. So no repository ever has two writers.
+ * A job keeps its slot and its lease hold together until no part of it is running, even if it has
+ * already ended for its tenant. So no repository ever has two writers.
  *
  * Source: DESIGN of the running system, 2; document 2 §3 Job; DECISIONS, document 2, cancel, retry.
  */
@@ -131,7 +131,7 @@ export const assignJob = ({ job_id, job_type, target_id }: JobFacts, hold: Hold)
   ]
 }
 
-/** Releases the job's slot and lease: nothing of the job runs any more. */
+/** Releases the job's slot and lease: no part of the job is still running. */
 export const settleJob = (
   { job_id, target_id }: Pick<JobFacts, "job_id" | "target_id">,
   { worker_id, fence }: Hold,
@@ -171,7 +171,7 @@ export type JobResult =
   | { readonly job_type: "restore_test"; readonly made: Fields<typeof RecordRestoreTest.Type> }
   | { readonly job_type: "retention" }
 
-/** The job succeeded; nothing of it runs any more. */
+/** The job succeeded; no part of it is still running. */
 export const completeJob = (job: JobFacts, hold: Hold, result: JobResult): Batch => [
   address(Job, job.job_id, CompleteJob.make(hold)),
   ...completeResource(job, result),
@@ -268,7 +268,7 @@ const failResource = (job: JobFacts, { code, detail: reason }: FailureReason): B
 /** The error that a failed job records. */
 export type JobFailure = Fields<typeof RejectJob.Type>
 
-/** The worker reports a failure; nothing of the job runs any more. */
+/** The worker reports a failure; no part of the job is still running. */
 export const failJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
   address(Job, job.job_id, FailJob.make({ ...hold, ...failure })),
   ...failResource(job, failure),
@@ -309,7 +309,7 @@ export const cancelJob = (job: JobFacts): Batch => [
   ...failResource(job, { code: "svc.conflict", detail: "cancelled" }),
 ]
 
-/** Starts a new attempt after an error. `policy_id` is the backup's present policy. */
+/** Starts a new attempt after an error. `policy_id` is the backup's current policy. */
 export const retryJob = (
   job: JobFacts,
   { automatic, policy_id }: { automatic: boolean; policy_id: PolicyId | null },

@@ -14,7 +14,7 @@ export interface Agent {
   readonly offer: (order: JobOrder) => Effect.Effect<void, WorkerUnavailable>
   /**
    * Stops the job and returns true if the agent runs it by this fence; the agent then frees its
-   * slot and its lease. False: nothing of the job runs there, nor ever will.
+   * slot and its lease. False: no part of the job runs there, nor ever will.
    */
   readonly cancel: (job_id: JobId, fence: number) => Effect.Effect<boolean>
 }

@@ -68,8 +68,8 @@ export class Buckets extends Context.Service<
      */
     readonly purge: (bucket: Bucket) => Effect.Effect<number, Failure>
     /**
-     * Until when a forgotten snapshot can be recovered (RFC 3339): all deleted objects that it may
-     * need are locked at least until then. Null if it cannot be recovered.
+     * The time until which a forgotten snapshot can be recovered (RFC 3339): all deleted objects
+     * that it may need are locked at least that long. Null if it cannot be recovered.
      */
     readonly recoverableUntil: (
       bucket: Bucket,

@@ -43,7 +43,7 @@ export interface EngineProgress {
 
 export type OnProgress = (progress: EngineProgress) => Effect.Effect<void>
 
-/** The properties of a repository that an enrollment makes or finds. */
+/** The properties of a repository that an enrollment creates or finds. */
 export interface RepositoryFacts {
   readonly format: number
   /** The ciphers and their module, as the engine names them. */
@@ -145,7 +145,7 @@ export class Engine extends Context.Service<
     readonly version: string
     /** Whether its repositories have a FIPS profile; restic's have none. */
     readonly is_fips: boolean
-    /** Makes a repository in the newest format, or finds the one that this password opens. */
+    /** Creates a repository in the newest format, or finds the one that this password opens. */
     readonly init: (repository: Repository) => Effect.Effect<RepositoryFacts, EngineFailure>
     readonly backup: (
       repository: Repository,
@@ -158,7 +158,7 @@ export class Engine extends Context.Service<
       folder: FolderRestore,
       onProgress: OnProgress,
     ) => Effect.Effect<{ readonly files: number; readonly bytes: number }, EngineFailure>
-    /** The plan of `restore` with `is_exact`, which is ignored here. */
+    /** The plan of an exact `restore`; ignores `is_exact`. */
     readonly plan: (
       repository: Repository,
       folder: FolderRestore,
@@ -186,7 +186,10 @@ export class Engine extends Context.Service<
     readonly snapshots: (
       repository: Repository,
     ) => Effect.Effect<ReadonlyArray<Snapshot>, EngineFailure>
-    /** Removes stale locks: of engines that ended here, or were silent for half an hour. */
+    /**
+     * Removes stale locks: those of engines that ended on this machine, or were silent for half an
+     * hour.
+     */
     readonly unlock: (repository: Repository) => Effect.Effect<void, EngineFailure>
   }
 >()("actors/share-protection/Engine") {}

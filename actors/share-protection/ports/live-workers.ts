@@ -28,7 +28,10 @@ export interface WorkerHeartbeat {
 
 /** The latest heartbeat of a worker that this process received. */
 export interface LiveWorker extends WorkerHeartbeat {
-  /** Epoch milliseconds of this process's clock, which alone decides about silence. */
+  /**
+   * Epoch milliseconds by this process's clock, the only one that decides whether a worker is
+   * silent.
+   */
   readonly received_at: number
 }
 

@@ -74,7 +74,7 @@ export class Shares extends Context.Service<
     /** Frees the resources made for the job, if any. */
     readonly release: (source: Pick<Source, "token">) => Effect.Effect<void, BackendUnavailable>
     /**
-     * Makes an empty share, idempotently for each job. Until `finish`, its name marks it as
+     * Creates an empty share, idempotently for each job. Until `finish`, its name marks it as
      * incomplete, or it does not exist as a share yet.
      */
     readonly create: (

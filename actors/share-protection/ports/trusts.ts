@@ -30,7 +30,7 @@ export const denials = {
   powerless: "The trustor no longer has the roles of the trust.",
 } as const
 
-/** Minimum remaining lifetime of a submitted trust in seconds: that of a token of it. */
+/** Minimum remaining lifetime of a submitted trust in seconds: that of a token issued from it. */
 export const trust_remaining_s_min = 3600
 
 type Failure = TrustAccessDenied | BackendUnavailable
@@ -41,7 +41,7 @@ export class Trusts extends Context.Service<
     /** Checks that this service may use the trust for this project for long enough. */
     readonly verify: (trust_id: string, by: TrustRequester) => Effect.Effect<void, Failure>
     /**
-     * Issues a new token of the trust. A missing role of the trustor is not permanent: the trust
+     * Issues a new token from the trust. A missing role of the trustor is not permanent: the trust
      * works again when the role is restored.
      */
     readonly redeem: (trust_id: string) => Effect.Effect<Delegation, Failure>

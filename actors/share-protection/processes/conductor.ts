@@ -1,6 +1,6 @@
 /**
  * The conductor: runs the background processes of share protection. Only the holder of a lease runs
- * it. It has no durable state of its own, so another process can take over at any moment.
+ * it. It has no durable state, so another process can take over at any moment.
  *
  * Source: document 2 §1; DESIGN of the running system, 7.
  */

@@ -1,6 +1,6 @@
 /**
- * Reconciling: in every interval and on request of an operator, compares the records with the real
- * resources and applies the configured settings of domains.
+ * Reconciling: at every interval and when an operator requests it, compares the records with the
+ * real resources and applies the configured settings of domains.
  *
  * Events record the trigger, the start and the end of a run, so that a killed run is repeated.
  *

@@ -2,7 +2,7 @@
  * rebuild_from_repository: compares the records of backups with the snapshots in the repositories.
  *
  * An unknown snapshot is adopted by its tags; a record without its snapshot is marked as lost. A
- * leftover snapshot is reported and forgotten by a job of its own.
+ * leftover snapshot is reported and forgotten by a separate job.
  *
  * Source: document 2 §2 Reconciliation status; DECISIONS, document 2, automatic retry.
  */
@@ -26,7 +26,7 @@ import { Conflict } from "#schemas/share-protection/rejection.ts"
 
 const name = "share-protection-reconciling"
 
-/** Adopted snapshots are exempt from quotas: they were within them when they were made. */
+/** Adopted snapshots are exempt from quotas: they were within quota when they were taken. */
 const no_limit = Number.MAX_SAFE_INTEGER
 
 type TargetNow = Effect.Success<ReturnType<typeof targetAfter>>

@@ -1,6 +1,6 @@
 /**
  * Restore testing: tests the newest backup of each protected share once per interval, so that
- * unrestorable backups are found before somebody needs them.
+ * unrestorable backups are found before they are needed.
  *
  * Tests are spread over the interval, and only a few run at a time. A test takes a worker's slot,
  * but never blocks a backup of the repository.
@@ -20,7 +20,7 @@ const tests_max = 2
 
 const instantOf = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))
 
-/** Start of the share's present turn, as epoch milliseconds. */
+/** Start of the share's current turn, as epoch milliseconds. */
 const turnOf = (share_id: ShareId, interval_ms: number, now: number) => {
   const offset = jitterOf(share_id, interval_ms / 1000)
   return Math.floor((now - offset) / interval_ms) * interval_ms + offset

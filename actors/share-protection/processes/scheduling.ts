@@ -37,7 +37,10 @@ export interface SchedulingOptions {
   readonly quotas: Quotas
 }
 
-/** The target of a policy's backups: its own, or the project's or shared one of its template. */
+/**
+ * The target of a policy's backups: its own, or else the project's or the shared target of its
+ * template.
+ */
 const targetOf = (
   { targets }: SchedulingView,
   { policy }: ScheduledPolicy,

@@ -2,7 +2,7 @@
  * Silent workers: marks a worker dead that sent no heartbeat within the deadline.
  *
  * Each worker gets a full deadline from the first check, and again after this process was suspended
- * or its clock was set, since it may have missed heartbeats.
+ * or its clock was set, because it may have missed heartbeats.
  *
  * Source: document 2 §8 conductor.worker_heartbeat_deadline_seconds.
  */

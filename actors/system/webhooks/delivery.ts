@@ -196,7 +196,7 @@ const attempt = Effect.fnUntraced(function* (delivery: Delivery, item: Item) {
   const { backlog, webhook, id } = delivery
   const event = yield* (yield* WebhookEvents).at(item.sequence)
   const began_ms = yield* Clock.currentTimeMillis
-  // The bus lost the event and will get it again; the receiver is not at fault.
+  // The bus lost the event and will receive it again; the receiver is not at fault.
   if (event === undefined) return backlog.postpone(item, began_ms + record_ms)
   // Another process delivers now: sending this event would break the order.
   if (yield* (yield* Term).isOver) return backlog.postpone(item, began_ms + record_ms)
@@ -306,7 +306,7 @@ const restoreBacklog = Effect.fnUntraced(function* (webhook: WebhookNow, cursor:
     Effect.fnUntraced(function* (open) {
       const event = yield* events.at(open.sequence)
       if (event !== undefined) return backlog.take({ ...open, key: keyOf(event) })
-      // The bus lost the event and will get it again; its subject is unknown until then.
+      // The bus lost the event and will receive it again; its subject is unknown until then.
       return yield* new EventsUnavailable({ detail: `Event ${open.sequence} does not exist yet.` })
     }),
     { concurrency: reads_max, discard: true },

@@ -1,4 +1,4 @@
-/** The port through which an event goes to a webhook's address. Source: Standard Webhooks 1.0.0. */
+/** The port that sends an event to a webhook's URL. Source: Standard Webhooks 1.0.0. */
 import { Context, type Effect, type Redacted } from "effect"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 

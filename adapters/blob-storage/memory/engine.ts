@@ -38,8 +38,8 @@ export interface MemoryEngineOptions {
   /** Maximum blob size; default: 5 TiB. */
   readonly size_max_bytes?: number
   /**
-   * Unix nanoseconds, for operations without a time of their own; by default the clock
-   * does not move.
+   * Unix nanoseconds, for operations that are not given a time; by default the clock does not
+   * advance.
    */
   readonly clock?: () => bigint
   /** The initial contents, from `image` of another engine. */

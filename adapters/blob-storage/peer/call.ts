@@ -31,7 +31,7 @@ const pause_ms = 500
 
 /**
  * How long requests wait for a node that was unreachable before, in milliseconds. A node that is
- * back responds sooner; one without power lets the attempt time out.
+ * online again responds sooner; if the machine is off, the attempt times out.
  */
 const retry_wait_ms_max = 200
 
@@ -77,7 +77,7 @@ const contextOf = (tls: NonNullable<PeerCallOptions["tls"]>) =>
   // Node does not modify the list.
   createSecureContext({ ...tls, ca: [...tls.ca] })
 
-/** Negotiates the protocol version; reports the difference if there is no common one. */
+/** Negotiates the protocol version; reports a mismatch if there is no common version. */
 const versionsOver = (
   address: string,
   ours: LinkVersions,
@@ -90,7 +90,7 @@ const versionsOver = (
     return version
   }
   return {
-    /** Why a node refused to upgrade the connection, or this node did. */
+    /** Why the other node, or this one, refused to upgrade the connection. */
     rejectionOf: (response: IncomingMessage) => {
       if (response.statusCode !== upgrade_required && response.statusCode !== switching) {
         const detail = `${address} rejected this node: is its secret or cluster different?`
@@ -100,8 +100,8 @@ const versionsOver = (
       return unavailable(`${address} runs a release that shares no protocol version with this node`)
     },
     /**
-     * The link over an upgraded connection; undefined, with the connection closed, if no version is
-     * common.
+     * The link over an upgraded connection. Without a common version, closes the connection and
+     * returns undefined.
      */
     linkOver: (response: IncomingMessage, socket: Duplex): Link | undefined => {
       const version = versionWith(response)

@@ -80,7 +80,7 @@ const refuse = (socket: Duplex, status: string, body: string, more: ReadonlyArra
   socket.end([...head, "", body].join("\r\n"))
 }
 
-/** Upgrades a connection; `proof` is absent if the node proved itself by its certificate. */
+/** Upgrades a connection; `proof` is absent if a certificate authenticated the node. */
 const accept = (socket: Duplex, version_line: string, proof: string | undefined) => {
   const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
   const proof_lines = proof === undefined ? [] : [`X-Almanac-Proof: ${proof}`]

@@ -28,7 +28,7 @@ export const batch_copies_max = 250
 /** Maximum JSON size of a batch, a little below the limit of a frame. */
 export const batch_json_bytes_max = 240 * 1024
 
-/** JSON overhead of a copy without its texts. */
+/** JSON overhead of a copy, not counting its strings. */
 const json_bytes_each = 100
 /** A character takes at most six bytes of JSON: `\u0000`. */
 const json_bytes_of_character = 6

@@ -139,7 +139,7 @@ export const decodeOrder = (json: unknown, version: number): CopyOrder => {
   return orderFrom(decodeHeld(Buffer.from(copy, "base64"), version), { labels, origin })
 }
 
-/** The operation that sends a copy. They differ in what is counted, not in what they do. */
+/** The operation that sends a copy. All have the same effect, but each is counted separately. */
 export const operationOf = ({ shard }: CopyOrder, is_stream: boolean, reason: Reason) => {
   if (reason === "migrate") return operations.migrate
   if (shard !== undefined) return operations.store_shard

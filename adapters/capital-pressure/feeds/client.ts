@@ -53,7 +53,7 @@ export interface FeedTimes {
   readonly spacing_ms?: number
 }
 
-/** The slowest response, a daily series since 1962, takes some seconds. */
+/** The slowest response, a daily series since 1962, takes several seconds. */
 const feed_times: FeedTimes = { idle_ms: 30_000, attempt_ms: 120_000, pause_ms: 1000 }
 
 export interface ClientOptions {

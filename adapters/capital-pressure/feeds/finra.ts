@@ -18,11 +18,11 @@ import type { Series } from "#projections/capital-pressure/store.ts"
 import { dateOf, dayAt } from "#schemas/capital-pressure/day.ts"
 import { isZipFailure, openZip } from "#zip"
 
-/** The file is about 40 kB, some hundred unpacked. */
+/** The file is about 40 kB, and hundreds of kB unpacked. */
 const bytes_max = 16 * 1024 * 1024
-/** Entries of the archive; a workbook with 50 sheets has some hundred. */
+/** Entries of the archive; a workbook with 50 sheets has a hundred or so. */
 const entries_max = 1000
-/** The most rows above the headings. */
+/** Maximum number of rows above the headings. */
 const heading_rows_max = 30
 /** Three centuries of months. */
 const rows_max = 3600

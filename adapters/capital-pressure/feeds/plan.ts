@@ -32,7 +32,7 @@ export interface FeedRequest {
   readonly publisher: Publisher
   /** The path and query without the secret. */
   readonly path: string
-  /** Added to the query only when the request is sent. `setting` is the setting that has it. */
+  /** Added to the query only when the request is sent. `setting` is the name of its setting. */
   readonly secret?: {
     readonly name: string
     readonly value: Redacted.Redacted<string>

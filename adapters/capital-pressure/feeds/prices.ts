@@ -27,7 +27,7 @@ export interface PriceOptions {
   readonly prices_source: "yahoo" | "stooq" | "csv"
   /** A folder of TICKER.csv; "" for none. */
   readonly prices_dir: string
-  /** The operator's own; empty for none. */
+  /** The operator's own key; empty for none. */
   readonly stooq_key: Redacted.Redacted<string>
 }
 

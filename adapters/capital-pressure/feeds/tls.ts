@@ -13,7 +13,7 @@ const connections_max = 2
 const bounds = (bytes_max: number) => ({
   connections: connections_max,
   pipelining: 1,
-  // FRED's HTTP/2 streams were seen to break; HTTP/1.1 works with every publisher.
+  // FRED's HTTP/2 streams have failed in practice; HTTP/1.1 works with every publisher.
   allowH2: false,
   maxResponseSize: bytes_max,
 })

@@ -57,7 +57,7 @@ const withTime = <A, E>(run: (now: number) => Effect.Effect<A, E>) =>
 const iso = (time: number | null) =>
   time === null ? null : DateTime.formatIso(DateTime.makeUnsafe(time))
 
-/** Lists one object: the engine needs that permission too, and a refusal has a reason. */
+/** Lists one object: the engine needs that permission too, and a refusal includes the reason. */
 const listOne = (s3: OpenBucket) =>
   Effect.asVoid(
     request(s3, (client, options) =>

@@ -100,7 +100,7 @@ const makeClient = (bucket: Bucket, bounds: S3Bounds) => {
     requestHandler: {
       connectionTimeout: bounds.connect_ms,
       socketTimeout: bounds.idle_ms,
-      // All requests may wait for a connection at times, which deserves no warning.
+      // At times all requests wait for a connection; that is normal and needs no warning.
       socketAcquisitionWarningTimeout: bounds.total_ms,
       httpAgent: withAddressCheck(new HttpAgent(connections)),
       httpsAgent: withAddressCheck(new HttpsAgent({ ...connections, ...ca })),

@@ -1,7 +1,7 @@
 /**
  * Object locks of a repository: reads and extends them.
  *
- * Listings do not include locks, so each object needs a request: 100,000 objects take some minutes.
+ * Listings do not include locks, so each object needs a request: 100,000 objects take minutes.
  */
 import {
   GetObjectLockConfigurationCommand,

@@ -21,7 +21,7 @@ const encode = Schema.encodeSync(CursorText)
 
 const unavailable = (cause: unknown) => new CursorsUnavailable({ detail: causeText(cause) })
 
-/** Creates the bucket if it is missing. */
+/** The cursors in a bucket, which is created if missing. */
 export const webhookCursorsJetStream = (replicas: number) =>
   Layer.effect(
     WebhookCursors,

@@ -11,7 +11,7 @@ import { secretText } from "#adapters/system/webhook/signature.ts"
 import { findBounded, writePrivate } from "#files"
 import type { Settings } from "#schemas/settings.ts"
 
-/** SHA-256's own width: HMAC gains nothing from a longer key. */
+/** The length of SHA-256: HMAC gains nothing from a longer key. */
 const key_bytes = 32
 /** The key in hex with a line feed, plus room to detect a longer file. */
 const file_bytes_max = 4 * key_bytes

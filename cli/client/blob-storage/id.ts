@@ -8,7 +8,7 @@ export const hexOf = (id: Json | undefined) => {
   return Buffer.from(text ?? "", "base64").toString("hex")
 }
 
-/** The id in lower case. ClientFailed if the text is no id. */
+/** The id in lower case. ClientFailed if the text is not an id. */
 export const blobId = (text: string) => {
   if (/^[0-9a-f]{32}$/i.test(text)) return text.toLowerCase()
   throw failure("usage", `${text} is not a blob ID, which has 32 hex digits: see almanac blobs ls`)

@@ -1,4 +1,6 @@
-/** Columns of a table of jobs that the API does not have: the job's age, and its target by name. */
+/**
+ * Columns of a table of jobs that the API does not return: the job's age, and its target by name.
+ */
 import { isFailure } from "#cli/client/failure.ts"
 import { formatAge } from "#cli/client/format.ts"
 import { isList, isObject, type Json, memberAt, textAt } from "#cli/client/json.ts"
@@ -16,7 +18,7 @@ const targetNames = async ({ http, signal }: Session, is_operator: boolean) => {
   const fetchTargets = (query: ReadonlyArray<readonly [string, string]>) =>
     http.json({ ...request, path: addressOf(path, query) })
   try {
-    // A lower `api.max_limit` rejects this limit: then the default page must do.
+    // A lower `api.max_limit` rejects this limit: then the default page size applies.
     const { body } = await fetchTargets([["limit", String(targets_max)]]).catch(() =>
       fetchTargets([]),
     )
@@ -38,7 +40,7 @@ const ageOf = (job: Json, now_ms: number) => {
   return Number.isNaN(created_ms) ? null : formatAge((now_ms - created_ms) / 1000)
 }
 
-/** `age` since the job was created, and `target` by its name. */
+/** `age`: the time since the job was created; `target`: the target's name. */
 export const job_columns: Computed = {
   columns: ["age", "target"],
   add: async (session, jobs, is_operator) => {

@@ -1,6 +1,6 @@
 /**
- * Resolves names of targets, policies and templates to ids: an argument that is no id is taken as a
- * name. Names are not unique on the server.
+ * Resolves names of targets, policies and templates to ids: an argument that is not an id is
+ * treated as a name. Names are not unique on the server.
  */
 import { failure } from "#cli/client/failure.ts"
 import { printable } from "#cli/client/format.ts"
@@ -111,7 +111,7 @@ const collectionFor = (collection: Collection, is_operator: boolean): Collection
     ? { ...collection, path: collection.admin }
     : collection
 
-/** Replaces names by ids. ClientFailed if a name matches no resource or several. */
+/** Replaces names with ids. ClientFailed if a name matches no resource or several. */
 export const resolveNames = async <T extends Input>(
   session: Session,
   operation: Operation,

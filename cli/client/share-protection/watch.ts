@@ -38,7 +38,7 @@ const hasEnded = (job: Json) => {
   return state === "available" || state === "error"
 }
 
-/** Waits `ms`, and calls `onTick` now and then. Throws if it is aborted. */
+/** Waits `ms`, and calls `onTick` periodically. Throws if it is aborted. */
 const pauseFor = async (ms: number, onTick: () => void, signal: AbortSignal) => {
   for (let left = ms; left > 0; left -= tick_ms) {
     onTick()

@@ -102,7 +102,9 @@ const lineOf = (event: Json, { columns }: Screen) => {
   return columns === undefined ? line : truncated(line, columns)
 }
 
-/** Start of the stream by the server's clock. ClientFailed if the response is no event stream. */
+/**
+ * Start of the stream by the server's clock. ClientFailed if the response is not an event stream.
+ */
 const streamStart = (response: IncomingMessage) => {
   const { "content-type": type = "nothing", date } = response.headers
   if (!type.startsWith("text/event-stream")) {
@@ -114,7 +116,7 @@ const streamStart = (response: IncomingMessage) => {
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
 }
 
-/** Whether a retry cannot help: a rejected request, or a response that is no event stream. */
+/** Whether a retry cannot help: a rejected request, or a response that is not an event stream. */
 const isFinal = (cause: unknown) => isFailure(cause) && cause.retry_after_ms === undefined
 
 const stream_ended = failure("unreachable", "The stream of events ended", undefined, 0)

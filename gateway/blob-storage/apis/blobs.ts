@@ -170,7 +170,7 @@ const put_stream = HttpApiEndpoint.post("put_stream", "/v1/blobs/stream", {
   )
   .annotate(Needs, writes)
   .annotate(Accepts, ["application/x-ndjson", "application/json", bytes])
-  // The store limits the size of the blob; chunks and their lines have limits of their own.
+  // The store limits the size of the blob; chunks and their lines have their own limits.
   .annotate(BodyLimit, ({ blob }, type) =>
     type === bytes ? blob.stream_bytes_max : Number.POSITIVE_INFINITY,
   )

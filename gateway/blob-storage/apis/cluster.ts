@@ -131,5 +131,5 @@ const cluster = HttpApiGroup.make("cluster")
       .annotate(Needs, admin),
   )
 
-/** Documents add BlobApi (`addHttpApi`), which a node serves by its own handlers. */
+/** Documents add BlobApi (`addHttpApi`), which a node serves with other handlers. */
 export const BlobStorageApi = HttpApi.make("blob-storage").add(cluster).annotate(Examples, examples)

@@ -17,7 +17,7 @@ const padding = 0x3d
 const last_group = /^[\w+/-](?:[AQgw](?:==)?|[\w+/-][AEIMQUYcgkosw048]=?)$/
 
 /**
- * Decoded bytes are collected in pieces that double up to this size; larger ones are a fourth
+ * Decoded bytes are collected in pieces that double up to this size; larger ones are a quarter
  * slower.
  */
 const piece_bytes_max = 256 * 1024

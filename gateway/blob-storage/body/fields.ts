@@ -18,7 +18,7 @@ const openers: ReadonlySet<number> = new Set([0x5b, 0x7b])
 const closers: ReadonlySet<number> = new Set([0x5d, 0x7d])
 export const newline = 0x0a
 
-/** Not a base64 digit: replaces escapes that do not stand for one. */
+/** Not a base64 digit: replaces escapes that do not encode one. */
 const no_digit = 0x21
 
 /** Length of an escape such as `\u002f`, and of the others. */

@@ -1,5 +1,6 @@
 /**
- * Ownership of resources. A resource of another owner is reported as missing, here and only here.
+ * Ownership of resources. Only this module decides that a resource of another owner is reported as
+ * missing.
  *
  * Source: document 2 §5, §7 svc.not_found; DECISIONS, document 2, target Shape B.
  */

@@ -50,10 +50,10 @@ export const Audit = HttpApiGroup.make("audit")
       },
       query: {
         at: Schema.optionalKey(InstantMs).annotateKey({
-          description: "Return the state at this time, in RFC 3339.",
+          description: "Return the state at this time, in RFC 3339. A future time is 404.",
         }),
         position: Schema.optionalKey(PositionText).annotateKey({
-          description: "Return the state at this log position.",
+          description: "Return the state at this log position. One after the last is 404.",
         }),
         limit: Schema.optionalKey(PageLimit).annotateKey({
           description: "Maximum number of commits on the page.",
@@ -74,8 +74,8 @@ export const Audit = HttpApiGroup.make("audit")
       .annotate(
         OpenApi.Description,
         "With `at` or `position`, returns the state of the aggregate at that time or " +
-          "position. Without either, returns its commits, oldest first, a page at a time. If " +
-          "both are sent, `at` is used.",
+          "position. Without either, returns its commits, oldest first, a page at a time. With " +
+          "both it is 400.",
       )
       .annotate(Needs, operators),
   )

@@ -30,7 +30,7 @@ import {
   webhook_page_query,
 } from "#schemas/system/webhook-view.ts"
 
-/** Any other text is the id of no webhook. */
+/** The format of a webhook's id; other texts match no webhook. */
 const uuid = { type: "string", format: "uuid" }
 
 const id = { id: Schema.String.annotate({ description: "Id of the webhook.", documentedAs: uuid }) }

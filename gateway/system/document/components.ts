@@ -7,11 +7,10 @@ import {
   isObject,
   type JsonObject,
   type Operation,
+  referenceTo,
+  referredName,
   type Schemas,
 } from "#gateway/system/document/json.ts"
-
-const prefix = "#/components/schemas/"
-const referenceTo = (name: string) => ({ $ref: `${prefix}${name}` })
 
 /** The content of a schema as text, without the description of its use. */
 const contentOf = ({ description: _, ...content }: JsonObject) => JSON.stringify(content)
@@ -44,6 +43,21 @@ const nameTitled = (part: unknown, schemas: Schemas): void => {
     schemas[title] ??= { ...part }
   }
   for (const [key, one] of Object.entries(part)) if (key !== "example") nameTitled(one, schemas)
+}
+
+/** The library derives a schema from a class of errors, and names it after the class. */
+const suffix = /Encoded(_\d+)?$/
+
+/** Renames the components of errors in the content. */
+const nameErrors = (content: Content, schemas: Schemas) => {
+  for (const media of Object.values(content)) {
+    const name = referredName(media.schema ?? {})
+    const schema = schemas[name ?? ""]
+    if (name === undefined || schema === undefined || !suffix.test(name)) continue
+    const own = name.replace(suffix, "Error")
+    schemas[own] = schema
+    media.schema = referenceTo(own)
+  }
 }
 
 /** Replaces the objects in a schema that equal a component by references. */
@@ -92,7 +106,9 @@ export const named = (operations: ReadonlyArray<Operation>, schemas: Schemas): S
     const name = typeName(operationId)
     if (requestBody !== undefined) nameBodies(`${name}Request`, requestBody.content, all)
     for (const [status, { content }] of Object.entries(responses)) {
-      if (content !== undefined && status < "400") nameBodies(`${name}Response`, content, all)
+      if (content === undefined) continue
+      if (status < "400") nameBodies(`${name}Response`, content, all)
+      else nameErrors(content, all)
     }
   }
   for (const schema of Object.values(all)) nameTitled(schema, all)

@@ -13,16 +13,18 @@ import {
   type JsonObject,
   type Operation,
   type Response,
+  referenceTo,
+  resolved,
   type Schemas,
 } from "#gateway/system/document/json.ts"
 import { ErrorCategory, envelope_texts } from "#schemas/system/rejection.ts"
 
 const text = (description: string) => ({ type: "string", description })
 
-const object = (description: string, properties: Schemas) => ({
+const object = (description: string, properties: Schemas, optional: Schemas = {}) => ({
   type: "object",
   description,
-  properties,
+  properties: { ...properties, ...optional },
   required: Object.keys(properties),
 })
 
@@ -38,15 +40,26 @@ const formats = {
       description: envelope_texts.category,
     },
   }),
-  BlobError: object("An error of blob storage.", {
-    code: text("The name of a gRPC status, such as `NOT_FOUND`."),
-    message: text("A short text that stays the same for each cause."),
-    detail: text(
-      "Description of the error, in at most `error.max_detail_bytes` bytes. Empty if " +
-        "`error.include_detail` is false.",
-    ),
-    request_id: text("The id of this request, which the server's log contains too."),
-  }),
+  BlobError: object(
+    "An error of blob storage.",
+    {
+      code: text("The name of a gRPC status, such as `NOT_FOUND`."),
+      message: text("A short text that stays the same for each cause."),
+      detail: text(
+        "Description of the error, in at most `error.max_detail_bytes` bytes. Empty if " +
+          "`error.include_detail` is false.",
+      ),
+      request_id: text("The id of this request, which the server's log contains too."),
+    },
+    {
+      grpc_code: {
+        type: "integer",
+        minimum: 0,
+        maximum: 16,
+        description: "The number of the gRPC status. Present if `error.include_grpc_code` is true.",
+      },
+    },
+  ),
   DashboardError: object("An error of the capital pressure dashboard.", {
     detail: text(envelope_texts.detail),
   }),
@@ -151,24 +164,37 @@ const withText = (
   return { ...response, description: own || (texts[status] ?? description) }
 }
 
+/** Whether an error response has other members than the format of its path. */
+const hasMore = ({ content }: Response, format: Schemas, schemas: Schemas) => {
+  const { properties } = resolved(content?.["application/json"]?.schema ?? {}, schemas)
+  return isObject(properties) && Object.keys(properties).some((member) => !(member in format))
+}
+
+interface ErrorContext {
+  readonly access: Access
+  /** Whether a request may have a key that makes it idempotent. */
+  readonly has_key: boolean
+  readonly schemas: Schemas
+}
+
 /** All responses of an operation: its own, and the door's where it has none for a status. */
 export const responsesOf = (
   path: string,
   method: string,
   operation: Operation,
-  { access, has_key }: { readonly access: Access; readonly has_key: boolean },
+  { access, has_key, schemas }: ErrorContext,
 ): Operation["responses"] => {
   const texts = { ...causes(access), ...successes }
   const name = names.get(envelopeOf(path)) ?? "Error"
-  const schema = { $ref: `#/components/schemas/${name}` }
-  const content = { "application/json": { schema } }
+  const content = { "application/json": { schema: referenceTo(name) } }
   const of_door = statusesOf(access, method, operation, has_key).map((status) => {
     const description = texts[status] ?? ""
     return [status, { description, content }] as const
   })
   const own = Object.entries(operation.responses).map(([status, response]) => {
     const explained = withText(status, response, texts)
-    return [status, status < "400" ? explained : { ...explained, content }] as const
+    const is_own = status < "400" || hasMore(response, formats[name].properties, schemas)
+    return [status, is_own ? explained : { ...explained, content }] as const
   })
   return Object.fromEntries([...of_door, ...own])
 }

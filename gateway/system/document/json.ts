@@ -32,5 +32,17 @@ export interface Operation extends JsonObject {
   responses: { [status: string]: Response }
 }
 
+const reference = "#/components/schemas/"
+
+export const referenceTo = (name: string) => ({ $ref: `${reference}${name}` })
+
+/** The name that a reference has. */
+export const referredName = ({ $ref }: JsonObject) =>
+  typeof $ref === "string" ? $ref.slice(reference.length) : undefined
+
+/** The schema itself, or the component that it refers to. */
+export const resolved = (schema: JsonObject, schemas: Schemas): JsonObject =>
+  schemas[referredName(schema) ?? ""] ?? schema
+
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)

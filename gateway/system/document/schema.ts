@@ -3,20 +3,13 @@
  * of nested ones, and patterns that Python reads as JavaScript does.
  */
 import { Schema, SchemaAST } from "effect"
-import { isObject, type JsonObject } from "#gateway/system/document/json.ts"
+import { isObject, type JsonObject, resolved, type Schemas } from "#gateway/system/document/json.ts"
 
 /** Where a schema is, and the components that it may refer to. */
 interface Place {
   readonly components: Schemas
   readonly side: Side
 }
-
-const reference = "#/components/schemas/"
-
-const resolved = (schema: JsonObject, components: Schemas): JsonObject =>
-  typeof schema.$ref === "string"
-    ? (components[schema.$ref.slice(reference.length)] ?? schema)
-    : schema
 
 /** The schema of the encoded side, which the JSON schema was generated from. */
 const encodedOf = (ast: SchemaAST.AST): SchemaAST.AST => {
@@ -189,7 +182,7 @@ export const writeInt64AsText = (value: unknown): void => {
   for (const part of Object.values(value)) writeInt64AsText(part)
 }
 
-/** Replaces references in a schema by what they refer to. */
+/** Replaces references in a schema with their targets. */
 const inlined = (schema: JsonObject, definitions: Schemas): JsonObject => {
   const inline = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(inline)

@@ -10,7 +10,7 @@ import { type Link, watchLink } from "./link.ts"
  */
 export const offline_ms = 3_000
 
-/** Present state of the connection, and whether it has been down for long. */
+/** Current state of the connection, and whether it has been down for long. */
 export interface BusAvailability {
   readonly isUp: () => boolean
   /** Why the bus is unavailable; undefined while it is up or was lost only a moment ago. */

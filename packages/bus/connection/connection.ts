@@ -28,7 +28,7 @@ import { isLate, isLeaderless } from "./transient.ts"
  */
 const api_level_min = 5
 
-/** No connection: no response, a rejected login, or an unreadable credentials file. */
+/** The connection failed: no response, a rejected login, or an unreadable credentials file. */
 export class NatsUnreachable extends Schema.TaggedError<NatsUnreachable>()("NatsUnreachable", {
   message: Schema.String,
 }) {}
@@ -79,7 +79,7 @@ export interface BusOptions {
 const connect_ms = 5_000
 const connect_attempts_max = 10
 const connect_wait_ms = 500
-/** Milliseconds between two attempts to reconnect, plus jitter. */
+/** Milliseconds between attempts to reconnect, plus jitter. */
 const reconnect_ms = 100
 const reconnect_jitter_ms = 200
 /**
@@ -108,7 +108,7 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
     try: () => jsm.getAccountInfo(),
     catch: (cause) => cause,
   }).pipe(
-    // A server that recovers its streams, or a stalled machine, times out; a cluster that is
+    // A server that is recovering its streams, or a stalled machine, times out; a cluster that is
     // forming reports no leader.
     Effect.retry({
       schedule: Schedule.spaced(connect_wait_ms).pipe(
@@ -120,7 +120,7 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
       unreachable(options, `JetStream does not respond: ${causeText(cause)}`),
     ),
   )
-  // Servers before 2.11 do not send it at all.
+  // Servers before 2.11 do not report their API level.
   const level = (account.api as { readonly level?: number }).level ?? 0
   if (level < api_level_min) {
     return yield* tooOld(connection.info?.version ?? "unknown", level)

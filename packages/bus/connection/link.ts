@@ -7,7 +7,7 @@ export interface Link {
   readonly isUp: () => boolean
   /** Whether it is closed permanently. */
   readonly isClosed: () => boolean
-  /** Calls back at each loss and reconnect; the returned function unsubscribes. */
+  /** Calls back on each loss and reconnect; the returned function unsubscribes. */
   readonly onChange: (listener: () => void) => () => void
 }
 

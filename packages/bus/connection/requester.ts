@@ -15,7 +15,7 @@ import {
 import { Effect } from "effect"
 import { type Link, LinkLost } from "./link.ts"
 
-/** Milliseconds between two checks for requests that have timed out. */
+/** Milliseconds between checks for requests that have timed out. */
 const sweep_ms = 250
 
 /** NATS status code for "no responders". */
@@ -61,7 +61,7 @@ export const requester = Effect.fnUntraced(function* (
   const sweep = () => {
     const now = performance.now()
     for (const [token, { due }] of pending) {
-      // They are in the order in which they were sent, and share one timeout.
+      // Requests are in the order in which they were sent, and share one timeout.
       if (due > now) return
       remove(token)?.reject(new TimeoutError())
     }

@@ -36,7 +36,7 @@ export interface NatsChild {
 
 /** Shutdown timeout of the server in milliseconds, within the deadline of the whole shutdown. */
 const stop_ms = 5_000
-/** Milliseconds between two polls for the ports file, which 2.15 writes 11 to 80 ms after start. */
+/** Milliseconds between polls for the ports file, which 2.15 writes 11 to 80 ms after start. */
 const poll_ms = 10
 /**
  * Startup timeout in milliseconds: 1,000,000 messages took 540, and 100 times more are possible.

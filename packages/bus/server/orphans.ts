@@ -10,14 +10,14 @@ export const server_name = "almanac"
 
 /** Milliseconds to wait after each signal; the store is synced, so few are needed. */
 const signal_ms = 5_000
-/** Milliseconds between two checks whether it has ended. */
+/** Milliseconds between checks for the end of the process. */
 const poll_ms = 20
 /** Maximum bytes of a process list, for machines without /proc. */
 const list_bytes_max = 16_777_216
 
 /**
  * The arguments of our own nats-server. The server's name identifies it in a process list, even if
- * the binary was renamed: no other program has this name after this file.
+ * the binary was renamed: no other program has arguments with this file followed by this name.
  */
 export const natsArguments = (config_path: string): ReadonlyArray<string> => [
   "-c",
@@ -83,7 +83,7 @@ const commandLine = (pid: number): ReadonlyArray<string> => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")
   } catch {
-    // It ended after the folder was listed.
+    // The process ended after the folder was listed.
     return []
   }
 }

@@ -10,10 +10,10 @@ import { Deferred, Effect } from "effect"
 /** Free bytes required for a restart: several blocks of a stream (8 MB each). */
 const free_bytes_min = 32 * 1024 * 1024
 
-/** Milliseconds between two checks of the disk. */
+/** Milliseconds between checks of the disk. */
 const poll_ms = 1_000
 
-/** Milliseconds between two restarts after failed writes: doubled up to the maximum. */
+/** Milliseconds between restarts after failed writes: doubled up to the maximum. */
 const pause_ms_min = 1_000
 const pause_ms_max = 60_000
 
@@ -22,7 +22,7 @@ const stable_ms = 120_000
 
 /** Liveness check: how long a server may be silent. */
 export interface Liveness {
-  /** Milliseconds between two probe connections, and the timeout of one. */
+  /** Milliseconds between probe connections, and the timeout of each. */
   readonly ping_ms: number
   readonly probe_ms_max: number
   /** Consecutive probes without a response. */

@@ -49,7 +49,7 @@ const isChangeable = ({ discard }: WantedStream, { option, wanted, found }: Diff
   return (option === "max_bytes" || option === "num_replicas") && isMore(wanted, found)
 }
 
-/** -1 is "without limit". */
+/** -1 means unlimited. */
 const isMore = (wanted: unknown, found: unknown) =>
   wanted === -1 || (found !== -1 && Number(wanted) > Number(found))
 
@@ -82,10 +82,10 @@ export const undefinedIfMissing = (cause: unknown) => {
   throw cause
 }
 
-/** Milliseconds that a cluster may take to form and create a stream, and between two attempts. */
+/** Milliseconds that a cluster may take to form and create a stream, and between attempts. */
 const patience_ms = 60_000
 const pause_ms = 500
-/** Milliseconds between two checks whether a new stream has a leader. */
+/** Milliseconds between checks for the leader of a new stream. */
 const poll_ms = 50
 
 /**
@@ -147,7 +147,7 @@ const withRetries = <A>(stream: string, ask: () => Promise<A>) =>
     Effect.mapError((cause) => failed(stream, cause)),
   )
 
-/** Every option that differs, whether it is wanted or only found. */
+/** Every option that differs, including options that only the existing stream has. */
 export const differencesOf = (
   wanted: WantedStream,
   found: Partial<StreamConfig>,

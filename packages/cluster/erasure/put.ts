@@ -52,11 +52,11 @@ export interface ErasurePut {
   readonly answer: PutResult
   readonly stored_on: ReadonlyArray<string>
   readonly failed: ReadonlyArray<string>
-  /** Whether nothing reads the source any more. A transfer that was abandoned may still read it. */
+  /** Whether nothing reads the source any longer. An abandoned transfer may still read it. */
   readonly is_source_free: boolean
 }
 
-/** Blobs up to this size are encoded at once, and each shard is sent in one message. */
+/** Blobs up to this size are encoded in one step, and each shard is sent in one message. */
 const single_message_bytes_max = 1024 * 1024
 /** Bytes to hash or encode before yielding to other work. */
 const slice_bytes = 4 * 1024 * 1024
@@ -358,7 +358,7 @@ const put = async (
     if (content.no_room) throw content.no_room.cause
     if (surveyed.stale.length > 0) await deleteStale(parts, id, surveyed)
     const stored = await store(parts, wanted, surveyed)
-    // If everything existed by then, a concurrent put was first, and its metadata counts.
+    // If everything existed by then, a concurrent put was first, and its metadata applies.
     if (stored && (stored.answer.created || !is_first)) {
       return { ...stored, is_source_free: is_first && stored.is_source_free }
     }
@@ -370,8 +370,8 @@ const put = async (
 
 /**
  * Puts an erasure coded blob, and resolves when at most two of its owners lack a durable shard.
- * Rejects with BlobTooFewNodes; with BlobShardsFailed, or BlobUnreachable after conflicts, having
- * left nothing stored; with BlobAlreadyExists and BlobIdMismatch like any put.
+ * Rejects with BlobTooFewNodes; with BlobShardsFailed, or BlobUnreachable after conflicts, with
+ * nothing left stored; with BlobAlreadyExists and BlobIdMismatch like any put.
  */
 export const putErasure = async (
   parts: ErasureParts,

@@ -217,7 +217,7 @@ interface Reading {
   readonly parts: Parts & Pick<ErasureParts, "onShortfall">
   readonly search: Search
   readonly plan: Striping
-  /** The stripe before which the read ends. */
+  /** End of the read as a stripe number, exclusive. */
   readonly end: number
   readonly id: BlobId
 }
@@ -325,7 +325,7 @@ export const readStripes = (reading: Reading): StripeReading => {
     },
     next: async (stripe) => {
       const ready = await gather(stripe)
-      // The other sources are late for this stripe already.
+      // The other sources are already late for this stripe.
       for (const source of all()) if (!ready.includes(source)) drop(source, false)
       const available: Array<Uint8Array | undefined> = Array.from({
         length: data_shards + parity_shards,

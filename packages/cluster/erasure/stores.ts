@@ -187,7 +187,7 @@ const tooManyFailures = (
 
 /**
  * Sends a shard to each target. `push` queues the units of one stripe, by index, and resolves when
- * the next may follow; a node that takes nothing for 5 seconds has failed. `finish` returns the
+ * the next may follow; a node that accepts no data for 5 seconds has failed. `finish` returns the
  * outcome of each shard. Both reject with BlobShardsFailed when more than `failures_max` nodes
  * fail. `abort` ends the transfers, waits for them, and returns what may have been stored.
  */

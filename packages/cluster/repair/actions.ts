@@ -177,7 +177,7 @@ const makeRenewal = ({ guard, peers, members, timing }: RepairParts, pace: Pace)
 /** Turns a failure into an outcome, and counts it unless it settles the action. */
 const makeFail = (tally: RepairTally) =>
   function fail(cause: unknown): Outcome {
-    // It was deleted there after the survey; the next plan chooses another node.
+    // The blob was deleted on that node after the survey; the next plan chooses another node.
     if (isPeerFailure(cause) && cause.code === "FAILED_PRECONDITION") return failed
     if (isSettled(cause)) return made(1)
     tally.failures += 1

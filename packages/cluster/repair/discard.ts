@@ -19,8 +19,8 @@ export interface DiscardParts {
   readonly peers: Pick<Peers, "ringVersion">
   readonly members: () => Members
   /**
-   * Whether the log, read now, has no change of the cluster that `members` does not show. Rejects
-   * if the log cannot be read.
+   * Whether `members` reflects every cluster change in the log as read now. Rejects if the log
+   * cannot be read.
    */
   readonly isCurrent: () => Promise<boolean>
 }

@@ -32,7 +32,7 @@ const rebuild_max = parity_shards
 /** Every third sweep no longer waits for owners that do not respond. */
 const unknown_owner_sweeps = 3
 
-/** Clocks of nodes differ by less than this. */
+/** Upper bound of the difference between the clocks of two nodes. */
 const skew_ns = 60n * 1_000_000_000n
 
 /** The shards of one blob and their nodes. */

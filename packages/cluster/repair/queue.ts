@@ -4,7 +4,7 @@
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
-/** Maximum number of queued identifiers: some 16 MB. */
+/** Maximum number of queued identifiers: about 16 MB. */
 export const hints_max = 100_000
 /** Maximum attempts per hint. The pause doubles from one second: two minutes in all. */
 const tries_max = 7

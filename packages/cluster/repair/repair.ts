@@ -3,7 +3,7 @@
  * that they should have. Hinted blobs come first. Then it sweeps all local copies: at startup,
  * after each ring change, and periodically.
  *
- * It stores no state. After a crash, the next sweep finds what is left to do.
+ * It stores no state. After a crash, the next sweep finds the remaining work.
  *
  * Source: document 1 §1, §3 leave; DECISIONS, document 1, graceful leave, replica count not
  * reachable, integrity; decision 0125.
@@ -85,7 +85,7 @@ export interface Repair {
   readonly sweep: () => Promise<SweepResult>
   /** Repairs some of the hinted blobs; false if none is due. */
   readonly heal: () => Promise<boolean>
-  /** Answers `keeps` of `Peers`, which other nodes call before they release a copy. */
+  /** Implements `keeps` of `Peers`, which other nodes call before they release a copy. */
   readonly keeps: Releases["keeps"]
   readonly progress: () => RepairProgress
 }

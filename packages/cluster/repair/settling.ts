@@ -1,7 +1,7 @@
 /**
  * Blobs that were too recent to inspect, because a put may still be storing them. They are
- * inspected again once they have settled. Another sweep instead would inspect all local copies,
- * over and over while there are puts.
+ * inspected again once they have settled. Running another sweep instead would inspect all local
+ * copies, over and over while there are puts.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { hints_max } from "./queue.ts"

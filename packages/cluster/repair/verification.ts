@@ -24,9 +24,7 @@ const wait_ms = 2000
 /** Maximum number of verifications in progress or not yet collected. The oldest is dropped. */
 const verifications_max = 1000
 
-/**
- * How long a verification is valid, from its start: it says nothing about later damage of the disk.
- */
+/** How long a verification is valid, from its start: it does not cover later damage to the disk. */
 const valid_ns = 6n * 3600n * 1_000_000_000n
 
 interface Verification {

@@ -28,7 +28,10 @@ export interface RepairView {
   readonly now: bigint
   /** The number of the sweep since the last ring change, from 1; 0 for a hinted blob. */
   readonly sweep_number: number
-  /** Time since which no node that may have copies is offline; undefined if one may be. */
+  /**
+   * Time since which every node that may have copies has been online; undefined if one may be
+   * offline.
+   */
   readonly all_online_since: bigint | undefined
   /** Age at which a misplaced copy may be released, in nanoseconds. */
   readonly release_after_ns: bigint

@@ -1,12 +1,12 @@
 /**
- * Counts copies that other nodes failed to store, hints them to the repair, and warns once a minute
- * at most.
+ * Counts copies that other nodes failed to store, hints them to the repair, and warns at most once
+ * a minute.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import type { ClusterParts } from "./parts.ts"
 
-/** Minimum time between two warnings, in nanoseconds. */
+/** Minimum time between warnings, in nanoseconds. */
 const warning_interval_ns = 60_000_000_000n
 
 /** A copy or deletion that failed on a node. */
@@ -26,7 +26,8 @@ export interface Failures {
     failed: ReadonlyArray<CopyFailure>,
   ) => void
   /**
-   * Cluster-wide deletions that did not reach these nodes. They receive them when they are back.
+   * Cluster-wide deletions that did not reach these nodes. The nodes receive them when they are
+   * back online.
    */
   readonly undeleted: (failed: ReadonlyArray<CopyFailure>) => void
   /** Failed copies and shards since startup. */

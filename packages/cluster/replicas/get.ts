@@ -1,6 +1,6 @@
 /**
- * Reads blobs from the local store, or else from another node. A copy that turns out corrupt, even
- * in the middle of a read, is replaced by another node's.
+ * Reads blobs from the local store, or else from another node. A copy that turns out to be corrupt,
+ * even in the middle of a read, is replaced by another node's.
  *
  * Source: document 1 §1, §4 BlobService; DECISIONS, document 1, integrity.
  */
@@ -45,12 +45,12 @@ export const makeGets = (parts: ClusterParts) => {
   const bytesFrom = makeBytesFrom(parts, search)
   const open = makeOpen(parts, search, bytesFrom)
 
-  /** Reads a blob of which the local store has no intact whole copy. */
+  /** Reads a blob that has no intact whole copy in the local store. */
   const getElsewhere = async (id: BlobId, range: BlobRange, at: bigint, cause: unknown) => {
     if (!isTag(cause, "BlobNotFound", "BlobCorrupt")) throw cause
     const is_corrupt = isTag(cause, "BlobCorrupt")
     const [here] = await local.copiesOf([id])
-    // It arrived in the meantime.
+    // The blob arrived in the meantime.
     if (here?.kind === "whole") return local.get(id, range, at)
     if (here?.kind === "shard") {
       return getErasure(parts, id, range, new Map([[members().node_id, here]]))
@@ -62,7 +62,9 @@ export const makeGets = (parts: ClusterParts) => {
     if (here?.kind !== "tombstone") hintMissing(parts, id, reading, is_corrupt)
     return reading
   }
-  /** Continues on another node when the local copy turns out corrupt in the middle. */
+  /**
+   * Continues on another node when the local copy turns out to be corrupt in the middle of a read.
+   */
   async function* resumed(
     id: BlobId,
     { meta, windows }: BlobReading,

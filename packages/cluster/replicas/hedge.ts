@@ -1,4 +1,4 @@
-/** Hedged requests: when a node is slow, the next one gets the request too. */
+/** Hedged requests: if a node is slow, the request also goes to the next node. */
 import type { Timing } from "../timing.ts"
 
 /** Delay before the next node gets the request, in milliseconds. */

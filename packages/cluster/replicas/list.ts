@@ -14,7 +14,7 @@ import { type ClusterParts, idle_ms_max, isAlone } from "./parts.ts"
 
 const id_digits = 2 * blob_id_bytes
 
-/** Maximum number of copies in one page of a node: some 200 bytes each. */
+/** Maximum number of copies in one page of a node: about 200 bytes each. */
 const copies_limit_max = 1000
 
 /**

@@ -20,14 +20,14 @@ export interface ClusterParts extends ErasureParts {
 /** A transfer without progress for this time has failed, in milliseconds. */
 export const idle_ms_max = 5000
 
-/** Whether this node knows no other. */
+/** Whether this node knows no other node. */
 export const isAlone = ({ active, leaving, node_id }: Members) =>
   leaving.length === 0 &&
   (active.length === 0 || (active.length === 1 && active[0]?.node_id === node_id))
 
 /**
  * Whether this node certainly is the whole cluster, so that no deletion can be in transit. A node
- * that merely knows no other may be cut off from the log, or have just started.
+ * that merely knows no other node may be cut off from the log, or have just started.
  */
 export const isSingle = ({ is_closed, members }: Pick<ClusterParts, "is_closed" | "members">) =>
   is_closed === true && isAlone(members())

@@ -131,7 +131,7 @@ const stored = async ({ local }: ClusterParts, id: BlobId, at: bigint): Promise<
   return data === undefined ? windows() : [data]
 }
 
-/** An existing copy may turn out corrupt while it is read for sending. */
+/** An existing copy may turn out to be corrupt while it is read for sending. */
 const isHere = async ({ local }: ClusterParts, id: BlobId) => {
   const [here] = await local.copiesOf([id])
   return here !== undefined && here.kind !== "tombstone"
@@ -232,8 +232,8 @@ const makeOrphans = (parts: ClusterParts) => {
 
 /**
  * Completes a put whose content was stored here before. A deletion between the two puts, which this
- * node has not received yet, must not remove what is confirmed now; so the local copy and the
- * owners' copies are renewed to the time of this put.
+ * node has not received yet, must not remove the content that this put confirms; so the local copy
+ * and the owners' copies are renewed to the time of this put.
  */
 const makeRenewExisting = (
   parts: ClusterParts,
@@ -241,10 +241,10 @@ const makeRenewExisting = (
 ) => {
   const renewShards = makeRenewShards(parts)
   return async (answer: PutResult, put: ReplicatedPut): Promise<PutResult> => {
-    // The store has verified it before it responded.
+    // The store verified the copy before it responded.
     const copy: HeldCopy | undefined = await parts.guard.renewVerified(answer.id, put.at, put.at)
     if (copy?.kind === "whole") return replicate(answer, put, copy.put_at)
-    // It was deleted or found corrupt in the meantime.
+    // The copy was deleted or found corrupt in the meantime.
     if (copy === undefined) return replicate(await put.retry(), put)
     const held = await renewShards(answer, copy.put_at)
     if (held.length === 0) throw unreachable(too_few_shards)

@@ -96,7 +96,7 @@ export interface LimitOptions {
   readonly internal: InternalHandler | undefined
 }
 
-/** Answers requests on connections beyond the limit; passes others to the present listener. */
+/** Rejects requests on connections beyond the limit; passes others to the current listener. */
 export const limitConnections = (
   server: Server,
   { errorResponse }: Pick<Handler, "errorResponse">,

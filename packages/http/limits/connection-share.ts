@@ -9,7 +9,7 @@ import { callerNetwork } from "#schemas/caller-network.ts"
 import type { ListenerSettings } from "../handler.ts"
 import { networksOf } from "./networks.ts"
 
-/** Connections of one address beyond its limit that get a response; any more are closed. */
+/** Connections of one address beyond its limit that get a response; further ones are closed. */
 const excess_max = 16
 
 /**

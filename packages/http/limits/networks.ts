@@ -1,7 +1,7 @@
 /** Networks of IP addresses, as CIDRs. */
 import { BlockList, isIP } from "node:net"
 
-/** Makes a list of CIDRs for lookups of addresses. */
+/** Builds a list of CIDRs for address lookups. */
 export const blockList = (networks: ReadonlyArray<string>) => {
   const list = new BlockList()
   for (const network of networks) {

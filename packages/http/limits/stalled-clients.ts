@@ -1,6 +1,7 @@
 /**
  * Disconnects clients that do not read their response, or do not finish the body of a request that
- * was answered already: each occupies a connection and memory. The gateway limits streams.
+ * already has a response: each such client occupies a connection and memory. The gateway limits
+ * streams.
  *
  * A complete response is buffered until its client has read it. The connection is closed if the
  * client reads nothing for the idle time of a request, or reads too slowly.
@@ -8,7 +9,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 
-/** Interval between two checks of the connections, in milliseconds. */
+/** Interval between checks of the connections, in milliseconds. */
 const check_interval_ms = 1000
 const ms_per_s = 1000
 
@@ -26,7 +27,7 @@ const transferDeadline = (
 interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Its deadline in Unix milliseconds, set once the response is complete. */
+  /** Deadline of the exchange in Unix milliseconds, set once the response is complete. */
   due_ms?: number
 }
 

@@ -19,7 +19,7 @@ export interface Encoded {
   /** The expected version of the stream. */
   readonly expected: number
   readonly bytes: Uint8Array
-  /** Of a copy: the position of the commit that it is a copy of. */
+  /** For a copy: the position of the original commit. */
   readonly copy_of?: number
 }
 
@@ -34,7 +34,7 @@ const stream_pattern = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 /**
  * Encodes the commits of one append as JSON. Throws if a limit of the port is exceeded, which is a
- * defect of the caller; nothing has been sent by then.
+ * bug in the caller; nothing has been sent by then.
  */
 export const encode = (appends: ReadonlyArray<Append>): ReadonlyArray<Encoded> => {
   if (appends.length === 0 || appends.length > append_commits_max) {
@@ -132,7 +132,7 @@ const commitOf = (stream: string, bytes: Uint8Array, judge: Judge): Commit | str
   if (!commit_prefix.equals(bytes.subarray(0, commit_prefix.length)) || bytes.includes(line_feed)) {
     return "it is not in the JSON format of any release"
   }
-  // Its fields have the shapes of a commit's, by the checks above.
+  // The checks above ensure that the fields have the shapes of a commit's.
   const commit = parsed as Commit
   return judge(stream, commit) ?? commit
 }

@@ -12,7 +12,7 @@ import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream"
 import type { MsgHdrs } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 
-/** The header of a copy: the position of the commit that it is a copy of. */
+/** The header of a copy: the position of the original commit. */
 export const position_header = "Almanac-Position"
 
 /** Metadata keys of a stream. */
@@ -22,7 +22,7 @@ const ended_key = "almanac-ended"
 /** Metadata key of a log while it is being restored: the id of the backup. */
 export const restoring_key = "almanac-restoring"
 
-/** The streams cannot be listed, or were not made by this program. */
+/** The streams cannot be listed, or were not created by this program. */
 export class GenerationsUnknown extends Schema.TaggedError<GenerationsUnknown>()(
   "GenerationsUnknown",
   { message: Schema.String },

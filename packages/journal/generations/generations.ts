@@ -42,7 +42,7 @@ export const logGenerations = (options: GenerationsOptions) =>
         yield* checkAbsent(watch)
         if (watch.problem() !== undefined) return Layer.succeed(Log, absentLog(watch))
       }
-      // A process that removed the first stream may have been killed before it made the marker.
+      // A process that removed the first stream may have been killed before it created the marker.
       if (options.read_only !== true && current.number > 1 && others.length === 0) {
         yield* ensureStream(jsm, endedMark(options.name))
       }

@@ -143,8 +143,8 @@ export type MarkPosition = Omit<Mark, keyof Identity>
 const no_identity: Identity = { stream: "", stream_created: "" }
 
 /**
- * Opens or creates the mark and maintains it until the scope closes, when it is written exactly.
- * `report` receives the first of consecutive write failures.
+ * Opens or creates the mark and maintains it until the scope closes, when its exact value is
+ * written. `report` receives the first of consecutive write failures.
  */
 export const openMark = Effect.fnUntraced(function* (
   path: string,

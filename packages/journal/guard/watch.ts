@@ -26,7 +26,7 @@ export interface Watch extends Guard {
   readonly identify: (info: Pick<Found, "config" | "created">) => void
   /** Sets the restores and accepted losses recorded in the log. */
   readonly setRestorations: (context: typeof RestorationContext.Type) => void
-  /** The mark's commit was found in the log, so a witness with an earlier one is wrong itself. */
+  /** The mark's commit was found in the log, so a witness with an earlier one is itself wrong. */
   readonly confirm: () => void
   /** Ranges of accepted losses. */
   readonly accepted: () => ReadonlyArray<Missing>
@@ -34,7 +34,7 @@ export interface Watch extends Guard {
   readonly advance: (position: number, bytes: Uint8Array) => void
   /** Removes the preserved files of the log. */
   readonly release: Effect.Effect<void>
-  /** Sets the mark to the log's present state, including its restores. */
+  /** Sets the mark to the log's current state, including its restores. */
   readonly settle: (last: Pick<Mark, "position" | "hash">) => Effect.Effect<void>
 }
 
@@ -230,7 +230,7 @@ const compare = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
   const witness = { name: mark_name, position }
   if (mark.stream === watched.stream && mark.stream_created !== info.created) {
     if (yield* watch.isExplained(witness, head)) return
-    // It is another log: none of its commits are ours, even at equal positions.
+    // This is another log: none of its commits are ours, even at equal positions.
     const missing = [{ from: 1, to: position }]
     yield* watch.close({ kind: "other", witness: "the stream's identity", position, head, missing })
     return

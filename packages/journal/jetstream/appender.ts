@@ -13,7 +13,7 @@ import type { Pace } from "./pace.ts"
 import { type AppendResult, type Command, commandQueue } from "./queue.ts"
 import { append_timeout_ms, type Write } from "./write.ts"
 
-/** Milliseconds between two attempts while the stream is missing: startup takes 11 to 90 ms. */
+/** Milliseconds between attempts while the stream is missing: startup takes 11 to 90 ms. */
 const absent_pause_ms = 20
 
 export interface AppenderOptions {

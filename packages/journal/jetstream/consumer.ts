@@ -85,12 +85,12 @@ export const openConsumer = async (
       name,
       ack_policy: AckPolicy.None,
       inactive_threshold: nanos(inactive_ms),
-      // It does not survive the server; the reader then opens another one.
+      // The consumer does not survive the server; the reader then opens another one.
       mem_storage: true,
       num_replicas: 1,
     }),
   ).catch((cause) => {
-    // It may exist even though no response arrived.
+    // The consumer may exist even though no response arrived.
     if (link.isUp()) void deleteConsumer()
     throw cause
   })

@@ -12,7 +12,7 @@ import { LogUnavailable, OutcomeUnknown, VersionConflict } from "#events/log.ts"
 
 export type AppendFailure = VersionConflict | LogUnavailable | OutcomeUnknown
 
-/** JetStream's codes for "wrong last sequence", with and without the sequence that it has. */
+/** JetStream's codes for "wrong last sequence", with and without the actual sequence. */
 const conflicts: ReadonlySet<number> = new Set([10_071, 10_164])
 
 /** "Duplicate message id in batch": an attempt with unknown outcome stored it already. */

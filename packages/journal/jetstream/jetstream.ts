@@ -87,7 +87,7 @@ export interface EarlierGenerations {
 /** Maximum number of streams whose next read goes to the leader, because replicas may lag. */
 const uncertain_max = 10_000
 
-/** Milliseconds between two attempts to read while the server is offline, and their limit: 5 s. */
+/** Milliseconds between attempts to read while the server is offline, and their limit: 5 s. */
 const pause_ms = 50
 const retry_ms = 5_000
 
@@ -173,7 +173,7 @@ export const logStreamConfig = (options: LogOptions) => {
     allow_direct: true,
     allow_atomic: true,
     duplicate_window: nanos(duplicate_window_ms),
-    // It would save a tenth of the space. But one flipped byte in a compressed block makes
+    // Compression would save a tenth of the space. But one flipped byte in a compressed block makes
     // nats-server 2.15 delete the whole stream when it starts after a crash; of a plain block it
     // loses the rest of that block (docs/decisions/0169).
     compression: StoreCompression.None,
@@ -224,7 +224,7 @@ const loadAndAppend = (
   const lastOf = (stream: string) =>
     Effect.suspend(() => {
       const query = { last_by_subj: `${head}.${checked(stream)}` }
-      // Any replica answers a direct get, even one that lags: its answer could cause a false
+      // Any replica responds to a direct get, even one that lags: its response could cause a false
       // conflict.
       const is_certain = replicas === 1 && !uncertain.has(stream)
       const get = is_certain ? jsm.direct.getMessage.bind(jsm.direct) : leaderMessage

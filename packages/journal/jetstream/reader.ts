@@ -9,7 +9,7 @@ import { readFailure } from "./failure.ts"
 /** Maximum messages of one page. */
 const page_messages_max = 500
 
-/** Milliseconds between two attempts to open a consumer. */
+/** Milliseconds between attempts to open a consumer. */
 const pause_ms = 50
 
 /** Timeout in milliseconds of a bounded read on a log that does not respond. */
@@ -28,7 +28,7 @@ const probe_ms = 5_000
 const probe_ms_max = 60_000
 
 export interface Reading {
-  /** Subjects to read, with wildcards; of several, none may be within another. */
+  /** Subjects to read, with wildcards; if there are several, they must not overlap. */
   readonly filter: string | ReadonlyArray<string>
   /** The last position that has been read. */
   readonly after: number

@@ -11,7 +11,7 @@ import type { Network } from "../network.ts"
 import { isRecord, type Layer, type Model, readConfig } from "./config.ts"
 import { type Hdf5, openHdf5 } from "./hdf5.ts"
 
-/** A network has a handful of entries, a checkpoint with assets some hundred. */
+/** A network has a handful of entries, a checkpoint with assets a few hundred. */
 const entries_max = 10_000
 /** The largest configuration among Keras's own networks is 1 MB. */
 const config_bytes_max = 64 * 2 ** 20

@@ -26,7 +26,7 @@ export interface Layer {
   readonly within: ReadonlyArray<string>
   /** The operands of each call; empty in a Sequential model. */
   readonly calls: ReadonlyArray<ReadonlyArray<Operand>>
-  /** If the layer is a nested model. */
+  /** Defined if the layer is a nested model. */
   readonly model: Model | undefined
 }
 

@@ -4,9 +4,9 @@ import { reject } from "../model-error.ts"
 import { decode, elementCount, part_values, type ValueType, type Weight } from "../weight.ts"
 
 export interface Hdf5 {
-  /** A text attribute of a group. */
+  /** A string attribute of a group. */
   readonly text: (group: string, name: string) => string | undefined
-  /** An attribute with a list of texts, which Keras splits if it is long. */
+  /** An attribute with a list of strings, which Keras splits if it is long. */
   readonly texts: (group: string, name: string) => ReadonlyArray<string>
   readonly has: (path: string) => boolean
   /** A tensor; `is_bfloat16` if the configuration says so. */
@@ -17,7 +17,7 @@ export interface Hdf5 {
 /** Attributes of 64 kB that one list of names is split into; enough for 10,000 layers. */
 const pieces_max = 1000
 
-// h5py writes texts as bytes.
+// h5py writes strings as bytes.
 const textOf = (value: unknown) =>
   value instanceof Uint8Array ? Buffer.from(value).toString("utf8") : String(value)
 

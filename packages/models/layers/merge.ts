@@ -137,6 +137,6 @@ export const merges: Readonly<Record<string, Convert>> = {
   Divide: elementwise("Div"),
   TFOpLambda: operation,
   CustomScaleLayer: scaledSum,
-  // Its name in an .h5 of Keras 2.
+  // The name of CustomScaleLayer in an .h5 of Keras 2.
   "Custom>CustomScaleLayer": scaledSum,
 }

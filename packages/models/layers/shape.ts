@@ -39,7 +39,7 @@ const permute: Convert = (conversion) => {
 
 const identity: Convert = ({ input }) => input
 
-/** These have an effect in training only. */
+/** Layers that have an effect only in training. */
 const training_only = [
   "Dropout",
   "SpatialDropout1D",

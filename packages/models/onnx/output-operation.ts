@@ -15,7 +15,7 @@ const type_of_node = 4
 /** A field's key and length: two varints of at most ten bytes. */
 const field_header_bytes_max = 20
 
-/** Operations that do not change the values, or hardly. */
+/** Operations that change the values little or not at all. */
 const pass_through_operations = [
   ...reshaping_operations,
   ...["Squeeze", "Unsqueeze", "Cast", "Dropout", "QuantizeLinear", "DequantizeLinear"],

@@ -42,7 +42,7 @@ sharp.concurrency(1)
 const kept_bytes_max = 2 ** 16
 
 /**
- * Frees a large buffer at once. An idle thread does not collect garbage: the pixels of its last
+ * Frees a large buffer immediately. An idle thread does not collect garbage: the pixels of its last
  * image, 147 MB for 7000 by 7000, stayed until the next one.
  */
 export const releaseBuffer = ({ buffer, byteLength }: Uint8Array) => {
@@ -63,7 +63,7 @@ export interface Shrunk extends Pixels {
   readonly is_small: boolean
 }
 
-/** Decodes and downscales to `side` by `side` at once, with nearly bicubic results. */
+/** Decodes and downscales to `side` by `side` in one step, with nearly bicubic results. */
 export const decodeFast = async (
   bytes: Uint8Array,
   options: ImageOptions,

@@ -141,7 +141,7 @@ const paintState = (canvas: Canvas, leaf: PlacedLeaf, state: StateName, random: 
 /** The share of leaves with dirt, independent of the state. */
 const dirty_share = 0.35
 
-/** Paints specks that are no symptom, so that a dark dot alone is no evidence. */
+/** Paints specks that are not symptoms, so that a dark dot alone is not evidence of disease. */
 const paintDirt = ({ side, rgb }: Canvas, random: Random) => {
   if (random() > dirty_share) return
   for (let n = 1 + upTo(random, 3); n > 0; n--) {

@@ -1,6 +1,6 @@
 /**
  * A volume's index: maps each id to the place of its newest record in the log. Pure, in memory, on
- * typed arrays, so that ten million blobs are no work for the garbage collector.
+ * typed arrays, so that ten million blobs cost the garbage collector no work.
  *
  * Ids are hashes, so their first bits are uniformly distributed. A directory leads from those bits
  * to tables of at most 2,048 slots (extendible hashing): a table grows by half, and at the maximum
@@ -142,8 +142,8 @@ const makeDirectory = (seed: number, entries: number) => {
 type Directory = ReturnType<typeof makeDirectory>
 
 /**
- * The buckets in the order of their ids. If a bucket is split meanwhile, the next one starts where
- * it ended.
+ * The buckets in the order of their ids. If a bucket is split during the iteration, the next one
+ * starts where it ended.
  */
 function* bucketsFrom({ at, after }: Directory, first: number) {
   for (let bucket: Bucket | undefined = at(first); bucket; bucket = after(bucket)) {
@@ -360,7 +360,10 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
     /** Blobs and tombstones in byte order between two ids, exclusive ("" for no bound). */
     between: (after_id: string, until_id: string, limit: number) =>
       listFrom(directory, between(after_id, until_id), limit),
-    /** All entries. The index may change meanwhile: an entry is as it is when it is reached. */
+    /**
+     * All entries. The index may change during the iteration: each entry is returned as it is when
+     * reached.
+     */
     entries: () => entries(() => true),
     /** Entries whose record is in a file. Scans the whole index, which may take long. */
     inFile: (file: number) => entries((header) => fileOf(header) === file),

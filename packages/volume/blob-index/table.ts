@@ -198,7 +198,7 @@ export const put = (table: Table, key: Key, [header, position_8, bytes]: Packed)
   return before
 }
 
-/** Empties a slot, and moves later entries that would not be found any more. */
+/** Empties a slot, and moves later entries that would no longer be found. */
 export const removeAt = (table: Table, slot: number) => {
   const { words, capacity } = table
   let hole = slot

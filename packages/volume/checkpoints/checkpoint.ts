@@ -138,8 +138,8 @@ const openOrMake = async (disk: VolumeDisk, dir: string, name: string) => {
 
 /**
  * Grows both files to at least `bytes` of allocated blocks, durably, and creates them if needed.
- * Keeps their contents: zeros after them are no valid piece. Rejects with the disk's error. Nothing
- * may write to the files meanwhile.
+ * Keeps their contents: zeros after them are not a valid piece. Rejects with the disk's error.
+ * Nothing else may write to the files during the call.
  */
 export const growCheckpointFiles = async (disk: VolumeDisk, dir: string, bytes: number) => {
   for (const name of names) {

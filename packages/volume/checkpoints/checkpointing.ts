@@ -1,6 +1,6 @@
 /**
  * Decides when to write a checkpoint, and takes its snapshot between two batches. Commits continue
- * meanwhile; their changes are replayed from the log.
+ * while it is written; their changes are replayed from the log.
  */
 import { isFull } from "#actors/blob-storage/ports/fault.ts"
 import type { VolumeDisk } from "../disk.ts"
@@ -10,7 +10,7 @@ import { type Checkpoint, writeCheckpoint } from "./checkpoint.ts"
 import type { recover } from "./recovery.ts"
 import type { CheckpointSpace } from "./space.ts"
 
-/** Bytes of log between two checkpoints: a few seconds of replay at startup. */
+/** Bytes of log between checkpoints: a few seconds of replay at startup. */
 const checkpoint_bytes = 256 * 1024 * 1024
 /** At least this many times its own size, so that checkpoints stay a small part of all writes. */
 const checkpoint_factor = 4
@@ -32,7 +32,7 @@ export interface Checkpoints {
 }
 
 /**
- * Retries as long as space can be made. An interrupted checkpoint does no harm: the last one is in
+ * Retries as long as space can be freed. An interrupted checkpoint is harmless: the last one is in
  * the other file.
  */
 const retryWithSpace = async (
@@ -90,7 +90,7 @@ export const makeCheckpoints = (
   }
   const checkpoint = (spare_kept = 1) =>
     mutex.run(() => retryWithSpace(write, () => space.makeSpace(spare_kept)))
-  /** A full disk is no failure; any other error makes the volume read-only. */
+  /** A full disk is not a failure; any other error makes the volume read-only. */
   const inBackground = async () => {
     is_in_background = true
     try {

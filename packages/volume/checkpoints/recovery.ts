@@ -45,7 +45,10 @@ export interface RecoveryOptions {
   readonly space: FreeSpace
 }
 
-/** Takes the mark of a clean shutdown: the serial of its checkpoint. Undefined after a crash. */
+/**
+ * Removes the mark of a clean shutdown, and returns the serial of its checkpoint. Undefined after a
+ * crash.
+ */
 const takeCleanMark = async (disk: VolumeDisk, dir: string) => {
   let serial: number | undefined
   for (const name of await disk.names(dir)) {

@@ -19,13 +19,14 @@ import {
 } from "./checkpoint.ts"
 
 /**
- * Held back, in bytes and as a share of a checkpoint's current size: for the puts of one batch, and
- * for deletes of absent ids, which add an entry each and are never refused.
+ * The reserve, in bytes and as a share of a checkpoint's current size: for the puts of one batch,
+ * and for deletes of absent ids, which add an entry each and are never refused.
  */
 const margin_bytes = 32 * 1024
 const margin_share = 1 / 8
 /**
- * The files grow when a checkpoint would take this share of them, to a multiple of what it takes.
+ * The files grow when a checkpoint would take this share of them, to a multiple of the checkpoint's
+ * size.
  */
 const full_share = 2 / 3
 const growth_factor = 2
@@ -47,7 +48,7 @@ export interface CheckpointSpaceParts {
 export interface CheckpointSpace {
   /** Runs a task that writes to the files, one at a time. It must not wait for the commit queue. */
   readonly exclusively: <A>(work: () => Promise<A>) => Promise<A>
-  /** Creates the files if they are missing. A full disk is no error. */
+  /** Creates the files if they are missing. A full disk is not an error. */
   readonly begin: () => Promise<void>
   /** Grows the files in the background if they are nearly full. */
   readonly growAhead: () => void
@@ -65,7 +66,7 @@ export interface CheckpointSpace {
 
 const disk_full: BlobFault = { _tag: "BlobCapacityExceeded", detail: "The disk is full." }
 
-/** Size of a checkpoint now, with what is held back. */
+/** Current size of a checkpoint, including the reserve. */
 const neededBytes = ({ index, extents, state }: CheckpointSpaceParts) => {
   const kept = extents.imageSize()
   const own = index.imageSize()
@@ -83,7 +84,7 @@ export const makeCheckpointSpace = (parts: CheckpointSpaceParts): CheckpointSpac
   let full: { readonly fault: BlobFault; readonly at: number } | undefined
   let growing: Promise<void> | undefined
 
-  /** Grows both files to the needed length first, before either takes more of the disk. */
+  /** Grows both files to the needed length first, before either grows further. */
   const growTo = async (lengths: ReadonlyArray<number>) => {
     try {
       for (const bytes of lengths) await growCheckpointFiles(disk, dir, bytes)
@@ -95,7 +96,8 @@ export const makeCheckpointSpace = (parts: CheckpointSpaceParts): CheckpointSpac
     file_bytes = await checkpointFileBytes(disk, dir)
   }
   /**
-   * Grows the files for puts, which leave the floor free. A checkpoint itself takes all there is.
+   * Grows the files for puts, which leave the floor free. A checkpoint itself may use all free
+   * space.
    */
   const growForPuts = async () => {
     await space.refresh()

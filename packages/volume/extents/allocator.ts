@@ -115,13 +115,16 @@ export const makeAllocator = (
       ({ free_map, is_closed }) =>
         !is_closed && free_map.freeBytes() + free_map.unreachedBytes() >= bytes,
     )
-  /** Creates the next file in advance, if what is left would not fit another request like this. */
+  /**
+   * Creates the next file in advance, if the remaining space would not fit another request like
+   * this.
+   */
   const growAhead = (bytes: number) => {
     if (hasSpace(bytes)) return
-    // The upload that needs the space reports that there is none.
+    // The upload that needs the space reports the failure.
     add(bytes).catch(() => undefined)
   }
-  /** Why the disk cannot provide what uploads have reserved, including this one. */
+  /** Why the disk cannot provide the space that uploads, including this one, have reserved. */
   const floorFault = async () => {
     await space.refresh()
     return space.fault(space.reservedBytes())

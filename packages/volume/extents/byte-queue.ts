@@ -1,7 +1,7 @@
 /** A queue of bytes: in order of arrival, taken in any lengths, usually without copying. */
 
 /**
- * Parts below `small_bytes` are joined after `small_run` of them in a row, to keep the list short.
+ * Parts below `small_bytes` are joined after `small_run` consecutive ones, to keep the list short.
  */
 const small_bytes = 4096
 const small_run = 128

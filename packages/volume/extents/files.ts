@@ -47,7 +47,7 @@ export interface ExtentFiles extends Extents {
   readonly extend: (allocation: Allocation, bytes: number) => Allocation | undefined
   /** Frees the part of an allocation after `end`. */
   readonly trim: (allocation: Allocation, end: number) => Allocation
-  /** Frees what no record refers to. */
+  /** Frees an allocation that no record refers to. */
   readonly release: (allocation: Allocation) => void
   /** Notes that the disk had no space for a write. */
   readonly noteFull: () => void
@@ -58,7 +58,7 @@ export interface ExtentFiles extends Extents {
   readonly files: () => ReadonlyArray<ExtentFile>
   /** The owned spans of a file, by position. */
   readonly owners: (number: number) => ReadonlyArray<OwnedSpan>
-  /** Frees an owned span that is no extent of its owner's record. */
+  /** Frees an owned span that is not an extent of its owner's record. */
   readonly forget: (number: number, owners: OwnedSpan) => void
   /** Stops allocation from a file, so that it can be emptied, or resumes it. */
   readonly close: (number: number, is_closed: boolean) => void
@@ -131,7 +131,7 @@ const cutEmpty = async (states: ReadonlyArray<FileState>) => {
   if (!state?.segment) return false
   const { segment } = state
   const no_outcome = { start: data_start, end: data_start }
-  // Reserved meanwhile: nothing allocates from the file, and nothing closes it as empty.
+  // Reserved during this time: nothing allocates from the file, and nothing closes it as empty.
   state.free_map = makeFreeMap(no_outcome)
   state.reserved.set(data_start, { segment, ...no_outcome })
   await segment.file.truncate(data_start)
@@ -251,7 +251,7 @@ const fileOf = ({ segment, live_bytes, free_map }: FileState): ReadonlyArray<Ext
 export interface ExtentOptions {
   readonly segments: Segments
   readonly segment_bytes: number
-  /** Called after a failed sync: nothing may be written any more. */
+  /** Called after a failed sync: nothing may be written after that. */
   readonly fail: (detail: string) => void
   /** The result of `image` in the checkpoint that the volume was opened with. */
   readonly images?: Iterable<Uint8Array>

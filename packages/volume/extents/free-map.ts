@@ -3,7 +3,9 @@
  * allocate disk space. Pure; positions and lengths in bytes, multiples of a page.
  */
 
-/** Extents start and end on a page boundary, so that no two share what a disk writes at once. */
+/**
+ * Extents start and end on a page boundary, so that no two share a page, the unit of a disk write.
+ */
 export const page_bytes = 4096
 
 export const toPages = (bytes: number) => Math.ceil(bytes / page_bytes) * page_bytes
@@ -98,7 +100,7 @@ const makeFits = ({ free, indexOf, cut, join, bytes }: ReturnType<typeof makeFre
     cut(index, span, taken)
     return true
   }
-  /** Frees what was taken. Throws if any of it was free. */
+  /** Frees a taken span. Throws if any of it was free. */
   const release = (span: Span) => {
     if (sizeOf(span) <= 0) return
     largest = Math.max(largest, sizeOf(join(span)))
@@ -115,7 +117,7 @@ export const makeFreeMap = (initial: Span, limit = initial.end) => {
   const spans = makeFree(initial)
   const { free } = spans
   const { take, takeMost, takeFree, release } = makeFits(spans)
-  /** The end of what was written, and the end of what was written or allocated. */
+  /** The end of the written part, and the end of the written or allocated part. */
   let written = initial.end
   let allocated_end = initial.end
 
@@ -138,15 +140,15 @@ export const makeFreeMap = (initial: Span, limit = initial.end) => {
     return takeFree(taken)
   }
   /**
-   * Takes a span that a record refers to, as far as it is free, even if the file seemed to end
-   * before.
+   * Takes the free part of a span that a record refers to, even if the file seemed to end before
+   * it.
    */
   const takeOwned = (span: Span) => {
     written = Math.max(written, span.end)
     reach(span.end)
     takeAt(span)
   }
-  /** Frees what was written. Throws if any of it was free. */
+  /** Frees a written span. Throws if any of it was free. */
   const releaseWritten = (span: Span) => {
     written = Math.max(written, span.end)
     release(span)
@@ -156,7 +158,7 @@ export const makeFreeMap = (initial: Span, limit = initial.end) => {
     const start = tailStart()
     return takeAt({ start, end: start + bytes }) ? start : undefined
   }
-  /** Frees what was not written. At the end of the file this undoes its growth. */
+  /** Frees an unwritten span. At the end of the file this undoes its growth. */
   const releaseUnwritten = (span: Span) => {
     if (span.end !== allocated_end || sizeOf(span) <= 0) return release(span)
     allocated_end = Math.max(span.start, written)
@@ -173,7 +175,7 @@ export const makeFreeMap = (initial: Span, limit = initial.end) => {
     freeBytes: spans.bytes,
     /** Bytes by which the file may grow. */
     unreachedBytes: () => Math.max(0, limit - allocated_end),
-    /** The end of what was ever written or allocated. */
+    /** The end of the part that was ever written or allocated. */
     reached: () => allocated_end,
     spans: (): ReadonlyArray<Span> => free,
   }

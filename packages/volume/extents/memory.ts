@@ -65,7 +65,7 @@ export const giveBack = (parts: ReadonlyArray<Uint8Array>) => {
 }
 
 /**
- * Gathers the bytes of a large blob into pieces, each hashed and written at once. `take` must
+ * Gathers the bytes of a large blob into pieces, each hashed and written as a whole. `take` must
  * return each piece (`giveBack`). The last piece needs `flush` or `drop`.
  *
  * A socket delivers parts of about 64 KiB at any alignment. BLAKE3 hashes such parts at a quarter

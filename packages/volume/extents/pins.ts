@@ -1,4 +1,4 @@
-/** Pins of spans that are being read: a span freed meanwhile waits for its readers. */
+/** Pins of spans that are being read: a span freed in the meantime waits for its readers. */
 import type { Span } from "./free-map.ts"
 
 /** A span of the file with this number. */

@@ -1,9 +1,9 @@
 /**
- * The capacity of a volume, and what uploads have reserved of it and of the disk.
+ * The capacity of a volume, and the parts of it and of the disk that uploads have reserved.
  *
- * The capacity follows the disk: other programs may fill it, and space that they free counts again.
- * A reservation of disk space shrinks as its bytes are written, because the gauge counts them from
- * then on.
+ * The capacity follows the disk: other programs may fill it, and space that they free becomes
+ * available again. A reservation of disk space shrinks as its bytes are written, because the gauge
+ * counts them from then on.
  *
  * Source: DECISIONS of document 1, several blob nodes, limits not shown; decision 0177.
  */
@@ -26,7 +26,7 @@ export interface Budget {
   readonly assertSpace: () => void
   /** Notes that reserved bytes are being written. */
   readonly noteWritten: (bytes: number) => void
-  /** Ends a reservation. `bytes` of it were not written. */
+  /** Ends a reservation, of which `unwritten_bytes` were not written. */
   readonly release: (bytes: number, unwritten_bytes: number) => void
 }
 

@@ -22,7 +22,7 @@ const block_bytes = 512
 const gibibyte = 2 ** 30
 /** The default floor: 1 GiB or this share of the disk, the larger of the two ... */
 const disk_share = 0.05
-/** ... but at most this share of what was free at the first startup. */
+/** ... but at most this share of the space that was free at the first startup. */
 const first_share = 0.5
 
 const FirstStart = Schema.fromJsonString(Schema.Struct({ free_bytes: Schema.Number }))

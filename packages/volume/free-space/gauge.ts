@@ -2,8 +2,8 @@
  * Free space on the disk that holds a volume, and the floor that puts must leave.
  *
  * The gauge queries the file system at most once per `refresh_ms`, and subtracts the volume's own
- * writes since: a put costs a few comparisons, no system call. It always includes our own writes,
- * and sees those of other programs after at most `refresh_ms`.
+ * writes since: a put costs a few comparisons and no system call. It always includes our own
+ * writes, and sees those of other programs after at most `refresh_ms`.
  *
  * Source: DECISIONS of document 1, limits not shown; decision 0177.
  */
@@ -67,7 +67,7 @@ const makeGrowth = () => {
   return {
     bytes: () => writing_bytes + written_bytes,
     written: () => written_bytes,
-    /** Subtracts what a query has included. */
+    /** Subtracts writes that a query has included. */
     seen: (bytes: number) => {
       written_bytes -= bytes
     },

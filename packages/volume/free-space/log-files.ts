@@ -1,4 +1,4 @@
-/** Takes log files out of use: empty ones, and the current one if it is worth it. */
+/** Takes log files out of use: empty ones, and the current one if it is worth compacting. */
 
 import type { recover } from "../checkpoints/recovery.ts"
 import type { OpenCommitQueue } from "../log/commit.ts"

@@ -34,7 +34,7 @@ export interface ReclaimParts
 /** The progress of a run. */
 export interface Reclaimed {
   readonly is_done: boolean
-  /** By how much the volume's files have shrunk since the start, less what puts added. */
+  /** By how much the volume's files have shrunk since the start, not counting growth by puts. */
   readonly given_back_bytes: number
   /** Dead bytes in the files that are still to be emptied. */
   readonly remaining_bytes: number
@@ -50,10 +50,10 @@ export interface Reclaimed {
  * Emptied files are removed each time this many bytes were moved: each removal takes a checkpoint.
  */
 const moved_bytes_max = 2 ** 30
-/** How long to wait for the event log without progress, and the interval between two checks. */
+/** How long to wait for the event log without progress, and the interval between checks. */
 const facts_idle_ms_max = 3000
 const facts_check_ms = 100
-/** Until the gauge sees what was removed: it queries the disk every 100 ms. */
+/** Time until the gauge sees removed files: it queries the disk every 100 ms. */
 const refresh_wait_ms = 150
 /** How long an outcome is kept for later requests. */
 const outcome_ms_max = 10_000
@@ -67,7 +67,7 @@ const sum = <A>(all: ReadonlyArray<A>, of: (one: A) => number) =>
 const extentFilesWorthIt = ({ extents }: ReclaimParts) =>
   extents.files().filter((file) => isExtentFileWorthIt(file, on_request.extent_live_max))
 
-/** Bytes that emptying the files worth it would return. */
+/** Bytes that would be returned by emptying every file worth emptying. */
 const remainingBytes = (parts: ReclaimParts) => {
   const logs = logCandidates(parts, on_request)
   const files = [...extentFilesWorthIt(parts), ...spareExtentFiles(parts, on_request)]
@@ -100,7 +100,9 @@ const ensureFits = async (parts: ReclaimParts, fits: () => boolean) => {
   return fits()
 }
 
-/** Whether the disk fits a copy, and the files that the log may need meanwhile. */
+/**
+ * Whether the disk has space for a copy, and for the files that the log may need in the meantime.
+ */
 const fitsDisk = ({ space, limits }: ReclaimParts, bytes: number) =>
   space.freeBytes() >= bytes + 2 * limits.segment_bytes
 
@@ -182,7 +184,7 @@ const emptyExtents = async (parts: ReclaimParts, pace: Pace) => {
 const facts_missing =
   "Some space can be reclaimed only after the event log has all facts: check /readyz, then retry."
 
-/** Reclaims all space that is worth it. Returns the reason if some is left. */
+/** Reclaims all space that is worth a copy. Returns the reason if some is left. */
 export const reclaim = async (parts: ReclaimParts, pace: Pace): Promise<string | undefined> => {
   parts.commits.assertWritable()
   const work = async () => {
@@ -216,11 +218,11 @@ interface Run {
 export interface Reclaiming {
   readonly parts: ReclaimParts
   readonly usedBytes: () => number
-  /** Does the work, after other compaction. */
+  /** Runs the reclaim, after any compaction in progress. */
   readonly work: () => Promise<string | undefined>
 }
 
-/** Starts a run, or joins the present one. Returns after `wait_ms` at the latest. */
+/** Starts a run, or joins the current one. Returns within `wait_ms`. */
 export const makeReclaim = ({ parts, usedBytes, work }: Reclaiming) => {
   const { space, now } = parts
   let current: Run | undefined

@@ -1,14 +1,14 @@
 /**
- * Thresholds of compaction: how much of a file may be live, as a share of what was written to it.
+ * Thresholds of compaction: how much of a file may be live, as a share of the bytes written to it.
  * Moving a file with a live share `u` writes `u / (1 - u)` bytes per byte reclaimed, so the
- * thresholds are low while the disk has space, and high when it has not.
+ * thresholds are low while the disk has space, and high when it does not.
  *
  * Source: decision 0178, which has the measurements.
  */
 import type { FreeSpace } from "./gauge.ts"
 
 export interface Thresholds {
-  /** A log file is emptied if less than this share of what was written to it is live. */
+  /** A log file is emptied if less than this share of the bytes written to it is live. */
   readonly log_live_max: number
   /** Likewise for an extent file: uploads reuse its free space anyway. */
   readonly extent_live_max: number

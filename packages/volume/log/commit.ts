@@ -18,7 +18,7 @@ import type { BlobTail, NewRecord, RecordHead } from "./record.ts"
 import type { VolumeState } from "./state.ts"
 import type { LogWriter } from "./writer.ts"
 
-/** Maximum number of parts in one write, as a disk takes them. */
+/** Maximum number of parts in one write, as a disk accepts them. */
 const parts_max = 1000
 
 /** Maximum number of operations that a batch skips because their id is already in it. */
@@ -249,7 +249,8 @@ interface Limits {
 }
 
 /**
- * Whether an operation counts as a put, which may not use what a full disk holds back for upkeep.
+ * Whether an operation counts as a put, which may not use the space that a full disk holds back for
+ * upkeep.
  */
 const isPut = ({ operation }: Waiting) =>
   operation.kind === "put" || (operation.kind === "move" && operation.renewal !== undefined)
@@ -293,8 +294,8 @@ const makeBatches = (parts: CommitQueueParts, queue: Queue, writer: LogWriter) =
     await write(written)
   }
   /**
-   * Commits one batch. Any error, of the disk or a defect, goes to `fail`: it is unknown then what
-   * is durable.
+   * Commits one batch. Any error, of the disk or a defect, goes to `fail`: the durable state is
+   * then unknown.
    */
   return async (fail: (cause: unknown) => Error): Promise<void> => {
     const lookups: Lookups = { heads: new Map(), tails: new Map() }

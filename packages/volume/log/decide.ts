@@ -1,6 +1,6 @@
 /**
  * Decides the outcome of an operation once everything before it is durable: a record to write, or
- * an immediate response. Nothing here waits or writes.
+ * an immediate response. This code neither waits nor writes.
  */
 
 import type { BlobFault } from "#actors/blob-storage/ports/fault.ts"
@@ -203,7 +203,7 @@ const decideDelete = (
   if (cluster_at > 0n && isSuperseded(cluster_at, present)) return no_change
   const { place, head, tombstone } = present
   const at = stamps.stamp(now)
-  // Compared with the present record, because another node's clock may be ahead.
+  // Compared with the current record, because another node's clock may be ahead.
   const before = tombstone ?? head
   const newest = latest(cluster_at > 0n ? cluster_at : at, before ? putAtOf(before) : 0n)
   const deletion_at = latest(cluster_at, tombstone ? clusterAtOf(tombstone) : 0n)

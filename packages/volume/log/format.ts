@@ -19,7 +19,9 @@ export const data_start = 2 * page_bytes
 /** Alignment of records. */
 export const record_alignment = 8
 export const batch_header_bytes = 96
-/** Maximum size of a batch in bytes: what one write and one sync handle without a long pause. */
+/**
+ * Maximum size of a batch in bytes: as much as one write and one sync handle without a long pause.
+ */
 export const batch_bytes_max = 8 * 1024 * 1024
 export const volume_id_bytes = 16
 
@@ -143,7 +145,7 @@ const decodeCopy = (page: Buffer): Superblock | undefined => {
 }
 
 /**
- * Decodes the first 8 KiB of a file. Of two valid copies the newer one counts, because a crash may
+ * Decodes the first 8 KiB of a file. Of two valid copies the newer one is used, because a crash may
  * leave one of each; undefined if neither is valid. Throws if a newer release wrote the file. A
  * format counts only if both copies have it, so that an interrupted rise is repeated.
  */

@@ -37,7 +37,7 @@ const stepAt = async (
 }
 
 interface Place {
-  /** Of the file: another file may get its number later. */
+  /** Generation of the file: another file may get its number later. */
   readonly generation: number
   readonly position: number
   readonly sequence: number

@@ -127,7 +127,7 @@ export const searchHeader = async (segment: Segment, position: number, sequence:
 
 /**
  * Finds the valid records in a span of the log that starts at `position` in its file. Looks for
- * each head right after the previous record, then at every aligned offset. A tail met on the way
+ * each head right after the previous record, then at every aligned offset. A tail found on the way
  * belongs to a corrupt head.
  */
 const recordsIn = (bytes: Buffer, position: number, seed: number, start = 0): Salvaged => {

@@ -1,6 +1,6 @@
 /**
  * The most recent facts of the journal, in memory: they are usually read right after they were
- * written, and need no read from disk then.
+ * written, and then need no read from disk.
  */
 import type { BlobFact } from "#actors/blob-storage/ports/engine.ts"
 import type { NewRecord } from "./record.ts"

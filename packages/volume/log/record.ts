@@ -30,7 +30,7 @@ export interface Extent {
 /** The contents of a record, except its payload. */
 export interface NewRecord {
   readonly kind: RecordKind
-  /** Rewritten by compaction: keeps its cursor and time, and is no new fact. */
+  /** Rewritten by compaction: keeps its cursor and time, and is not a new fact. */
   readonly is_moved: boolean
   readonly is_large: boolean
   readonly policy: ReplicationPolicy
@@ -45,7 +45,7 @@ export interface NewRecord {
   readonly at: bigint
   /** When the blob was first put on any node, or was deleted; 0: `at`. */
   readonly since: bigint
-  /** Of a tombstone: time of the last cluster-wide deletion; 0: none. */
+  /** For a tombstone: time of the last cluster-wide deletion; 0: none. */
   readonly cluster_at: bigint
   /** When the blob was last put, as far as this node knows; 0: when it was first put. */
   readonly put_at: bigint
@@ -337,7 +337,7 @@ export const heldBytesOf = (head: RecordHead) =>
 /** When the blob was first put on any node, or was deleted, in Unix nanoseconds. */
 export const sinceOf = (head: RecordHead) => timeIn(head, flag_since) ?? head.at
 
-/** Of a tombstone: time of the last cluster-wide deletion; 0: none. */
+/** For a tombstone: time of the last cluster-wide deletion; 0: none. */
 export const clusterAtOf = (head: RecordHead) => timeIn(head, flag_cluster) ?? 0n
 
 /** When the blob was last put, as far as this node knows. Deletions are compared with it. */

@@ -3,8 +3,8 @@
  *
  * At most one batch is written before the previous one is synced. An invalid batch is therefore
  * corrupt if a batch of the same generation with a higher sequence follows anywhere: its valid
- * records are kept and it counts as damaged. A blob of which only the tail is valid was stored and
- * is corrupt. Otherwise the invalid batch is the torn end of the log, which was never acknowledged.
+ * records are kept and it counts as damaged. A blob with only a valid tail was stored and is
+ * corrupt. Otherwise the invalid batch is the torn end of the log, which was never acknowledged.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "../blob-index/blob-index.ts"
@@ -182,7 +182,7 @@ const applySalvaged = async (apply: Apply, file: LogFileState, from: number, to:
     await apply(file, begun, true)
     count += begun.length
     const last = begun.at(-1)
-    // The tail of an applied record must not be met again without its head.
+    // The tail of an applied record must not be found again without its head.
     at = last ? Math.max(stop, endOf(last)) : stop
   }
   return count
@@ -313,8 +313,8 @@ const settle_bytes = 256 * page_bytes
 const zeros = Buffer.alloc(settle_bytes)
 
 /**
- * Makes the replayed log durable, because it may only be in the cache, and erases what a torn batch
- * left after the end, which must never pass as stored data.
+ * Makes the replayed log durable, because it may only be in the cache, and erases the remains of a
+ * torn batch after the end, which must never pass as stored data.
  */
 const settleTail = async (segment: Segment, end: number) => {
   const stop = Math.min(segment.bytes, end + 2 * batch_bytes_max)

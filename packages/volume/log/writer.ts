@@ -34,14 +34,14 @@ export interface WriterParts {
   readonly now: () => number
   readonly fail: (detail: string) => void
   readonly space: FreeSpace
-  /** Why a checkpoint would have no space for what more puts add. */
+  /** Why a checkpoint would not fit if more puts were accepted. */
   readonly checkpointFault: () => Promise<BlobFault | undefined>
 }
 
 /**
  * Keeps spare log files: always one, and a second once the current file is partly written. The
  * first is for deletes and may take the disk below its floor; the second is for puts and may not. A
- * full disk is no failure; any other error in creating a file makes the volume read-only.
+ * full disk is not a failure; any other error in creating a file makes the volume read-only.
  */
 const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
   let full: { readonly fault: BlobFault; readonly at: number } | undefined
@@ -109,7 +109,9 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
       return faultOf(cause)
     }
   }
-  /** Waits for the reserved file and for checkpoint space. Returns why puts lack them, if so. */
+  /**
+   * Waits for the reserved file and for checkpoint space. Returns the reason if puts lack either.
+   */
   const putFault = async (): Promise<BlobFault | undefined> => {
     await parts.space.refresh()
     if (reserve.count() === 0) await reserve.ensureMoreThan(0)
@@ -119,7 +121,7 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
   }
   /**
    * Creates the first file and the reserved one in advance, so that they exist if the disk fills up
-   * later. A full disk is no error here.
+   * later. A full disk is not an error here.
    */
   const begin = async () => {
     if (!current && segments.spareCount("log") === 0) await reserve.add()

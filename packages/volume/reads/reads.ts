@@ -1,6 +1,7 @@
 /**
  * Reads of a volume. A small blob is one read of its record; a large one is read from its extents
- * in windows, the next while the last is sent. Every byte is verified before it is returned.
+ * in windows, the next while the previous one is sent. Every byte is verified before it is
+ * returned.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { BlobRange, BlobReading } from "#actors/blob-storage/ports/engine.ts"
@@ -85,7 +86,7 @@ const isWhole = ({ start, end }: BlobSpan, head: RecordHead) =>
 const spanIn = (head: RecordHead, { offset, length }: BlobRange) =>
   spanOf(heldBytesOf(head), offset, length)
 
-/** A reading, before it is that of a blob or of a copy. */
+/** A reading, before it is mapped to one of a blob or of a copy. */
 interface HeadReading extends Omit<BlobReading, "meta"> {
   readonly head: RecordHead
 }
@@ -124,7 +125,7 @@ const makeLocator = ({ index, copies, quarantine, extents }: ReadParts) => {
     }
     return place
   }
-  /** Runs a step on the live copy, and again if that moved meanwhile. */
+  /** Runs a step on the live copy, and again if the copy moved in the meantime. */
   const withLive = async <A>(id: BlobId, step: (place: Place) => Promise<A>): Promise<A> => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -160,7 +161,7 @@ const openLarge = async (
   let source = await open(id, at)
   let list = extentsOf(source.head)
 
-  /** Runs a step that reads this copy, and again if that moved meanwhile. */
+  /** Runs a step that reads this copy, and again if the copy moved in the meantime. */
   const reading = async <A>(step: (fileOf?: FileOf) => Promise<A>): Promise<A> => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -299,7 +300,7 @@ export const makeReads = (parts: ReadParts): Reads => {
       const data = payloadSpan(record, { start: 0, end: heldBytesOf(record.head) })
       return { meta: metaOf(record.head), data, windows: () => each([data]) }
     } catch {
-      // Damage, or an error of the disk: `get` meets it too, and handles it.
+      // Damage, or an error of the disk: `get` runs into it too, and handles it.
       return undefined
     }
   }

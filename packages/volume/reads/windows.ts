@@ -42,7 +42,7 @@ export type FileOf = (segment: Segment) => VolumeFile | Promise<VolumeFile>
 
 export const ownFile: FileOf = ({ file }) => file
 
-/** Verified tables that were used recently, by what identifies them. */
+/** Verified tables that were used recently, by their identity. */
 const makeTables = () => {
   const tables = new Map<string, DataView>()
   let bytes = 0
@@ -137,7 +137,7 @@ const piecesOf = (extents: ReadonlyArray<Extent>, { start, end }: BlobSpan) => {
 
 /**
  * Reads windows. Throws `damaged` if bytes are missing or are not those that were put. The caller
- * must pin what may be freed.
+ * must pin extents that may be freed.
  */
 export const makeWindows = (segments: Segments) => {
   const tables = makeTables()

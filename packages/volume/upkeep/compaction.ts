@@ -50,8 +50,9 @@ export const logCandidates = (
     .sort((one, other) => one.live_bytes - other.live_bytes)
 
 /**
- * The extent file to empty, if one is worth it: the one with the least live data, provided that the
- * others have space for twice as much. Otherwise another file would have to be created for it.
+ * The extent file to empty, if one is worth emptying: the one with the least live data, provided
+ * that the others have space for twice as much. Otherwise another file would have to be created for
+ * it.
  */
 export const extentCandidate = (
   { extents, space }: CompactionParts,
@@ -101,7 +102,8 @@ export const retire = async (
   let extent_files = 0
   try {
     if (logs.size + files.length === 0) return { log_files, extent_files }
-    // Retired log files become spare ones, so the one held in reserve may make way.
+    // Retired log files become spare ones, so the one held in reserve may be used for the
+    // checkpoint.
     await parts.checkpoint(logs.size > 0 ? 0 : 1)
     for (const { segment } of empty().filter((file) => logs.has(file.segment))) {
       log_files += 1
@@ -130,7 +132,7 @@ const assertSpace = async ({ space }: CompactionParts) => {
   if (fault) throw faultError(fault)
 }
 
-/** Empties the files worth it; near the floor only until there is space again. */
+/** Empties the log files worth emptying; near the floor only until there is space again. */
 const emptyLogs = async (parts: CompactionParts, pace: Pace) => {
   let coming_bytes = 0
   for (const file of logCandidates(parts)) {
@@ -143,7 +145,7 @@ const emptyLogs = async (parts: CompactionParts, pace: Pace) => {
   }
 }
 
-/** Empties the files worth it, each once, as long as the others have space. */
+/** Empties the extent files worth emptying, each once, as long as the others have space. */
 const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
   const tried = new Set<number>()
   try {
@@ -165,7 +167,7 @@ const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
 export const isExpectedEnd = (cause: unknown) =>
   cause === stopped || ["BlobCapacityExceeded", "BlobStoreReadOnly"].includes(faultOf(cause)._tag)
 
-/** The detail of a round that met a full disk, which fragmented files are not. */
+/** The detail of a round that hit a full disk, not merely fragmented files. */
 const fullDetail = (cause: unknown) => {
   const fault = faultOf(cause)
   return fault._tag === "BlobCapacityExceeded" && cause !== no_space ? fault.detail : undefined

@@ -36,7 +36,8 @@ interface Owner {
 }
 
 /**
- * The owner of a span: "none" if no record refers to it, undefined if the blob moved meanwhile.
+ * The owner of a span: "none" if no record refers to it, undefined if the blob moved in the
+ * meantime.
  */
 const ownerOf = async (
   { index, copies, clock }: ExtentMoverParts,

@@ -32,7 +32,7 @@ interface LiveRecord extends ReadRecord {
   readonly place: Place
 }
 
-/** Bytes processed between two pauses: a millisecond of processor time. */
+/** Bytes processed between pauses: a millisecond of processor time. */
 const slice_bytes = 1024 * 1024
 const no_payload = Buffer.alloc(0)
 
@@ -109,7 +109,7 @@ const moveRecord = async (parts: MoverParts, id: BlobId, place: Place) => {
   if (head) await commits.submit({ kind: "move", id, place, head, payload: no_payload })
   else if (place.kind === "gone") await commits.submit({ kind: "absent", id, place, at })
   else if (isSamePlace(parts.index.find(id), place)) {
-    // Only the deletion itself counts.
+    // Only the deletion itself matters.
     await commits.submit({ kind: "delete", id, origin: store_origin, at })
   }
 }
@@ -150,7 +150,7 @@ const visitBatches = async (
 const liveBytesOf = ({ logFiles }: MoverParts, number: number) =>
   logFiles().find(({ segment }) => segment.number === number)?.live_bytes ?? 0
 
-/** Visits the index entries of a file, table by table, unless they moved meanwhile. */
+/** Visits the index entries of a file, table by table, unless they moved in the meantime. */
 const forEachEntry = async (
   { index }: MoverParts,
   number: number,

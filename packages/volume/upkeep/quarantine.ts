@@ -22,7 +22,7 @@ const copy_bytes = 1024 * 1024
 /** Larger copies are copied after the response, so that no reader waits for them. */
 const awaited_bytes_max = 64 * 1024 * 1024
 
-/** Maximum number of copies quarantined at once at startup, each with a file of its own. */
+/** Maximum number of copies quarantined at once at startup, each in its own file. */
 const concurrent_max = 64
 
 /** A copy that was read and found damaged. */
@@ -99,7 +99,7 @@ const copyRemains = async (
   await disk.syncFolder(folder)
 }
 
-/** The volume's quarantine. Reports what could not be copied to it. */
+/** The volume's quarantine. Reports remains that could not be copied to it. */
 export const makeQuarantine = (
   parts: QuarantineParts,
   extents: ExtentFiles,

@@ -11,7 +11,7 @@ import type { Pace } from "./pace.ts"
 
 export interface ScrubParts extends CompactionParts, Pick<VolumeParts, "notes"> {}
 
-/** Minimum time between two verifications of a file, in milliseconds: a day. */
+/** Minimum time between verifications of a file, in milliseconds: a day. */
 const interval_ms = 24 * 60 * 60 * 1000
 const note_prefix = "verified "
 
@@ -57,7 +57,7 @@ export const makeScrub = (parts: ScrubParts) => {
     try {
       await verifyFile(segment, pace)
     } catch (cause) {
-      // A file that compaction retired meanwhile needs no verification.
+      // A file that compaction retired in the meantime needs no verification.
       if (segments.find(kind, number) === segment) throw cause
     }
     if (segments.find(kind, number) === segment) notes[noteOf(segment)] = String(at)

@@ -71,7 +71,7 @@ export const makeUpkeep = (parts: ScrubParts & ReclaimParts, options: UpkeepOpti
   let is_stopped = false
   const { every, clear } = makeTimers(() => is_stopped)
 
-  /** Whether the last round of compaction met a full disk, which is reported once. */
+  /** Whether the last round of compaction hit a full disk, which is reported once. */
   let is_full = false
   const compactOnce = async (pace: Pace) => {
     let full: string | undefined

@@ -31,7 +31,7 @@ const isShard = ({ index, data_shards }: Shard) =>
 
 const failed = (detail: string): BlobFault => ({ _tag: "BlobStoreFailed", detail })
 
-/** The fault of an invalid order. Checked before any of its bytes. */
+/** The fault of an invalid order, checked before any of its bytes arrive. */
 export const orderFault = (
   { id, checksum, size, shard }: CopyOrder,
   bytes: number,
@@ -73,7 +73,7 @@ const exists = (id: BlobId, detail: string): CopyAdmission => ({
 })
 
 /**
- * Whether to store a copy, keep the present one, or refuse. A deletion at or after the blob's last
+ * Whether to store a copy, keep the existing one, or refuse. A deletion at or after the blob's last
  * put refuses it. A whole copy satisfies an order for any shard of the blob.
  */
 export const admitCopy = (order: CopyOrder, { held, deleted_at }: CopyPresence): CopyAdmission => {

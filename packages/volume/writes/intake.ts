@@ -134,7 +134,7 @@ const makeIntake = (
     for (const part of buffered.take(buffered.bytes())) stream.push(part)
     return { stream, hasher }
   }
-  /** Releases what was reserved. Idempotent. */
+  /** Releases the reservations. Idempotent. */
   const end = async () => {
     await large?.stream.abandon()
     reservation.release()
@@ -242,7 +242,7 @@ const makeReceiver = (intake: Intake) => {
 
 /**
  * An upload in progress. `work` runs a step once all bytes were received. `abort` must always be
- * called: it waits for that step, and releases what no record refers to.
+ * called: it waits for that step, and releases extents that no record refers to.
  */
 export const makeSession = (parts: IntakeParts, extents: ExtentFiles, rules: IntakeRules) => {
   const intake = makeIntake(parts, extents, rules)

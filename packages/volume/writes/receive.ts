@@ -64,7 +64,7 @@ const assertHash = (order: CopyOrder, hash: () => string) => {
 }
 
 /**
- * The present copy, if it satisfies the order; throws a refusal. Verifies the whole copy, unless
+ * The existing copy, if it satisfies the order; throws a refusal. Verifies the whole copy, unless
  * `is_read` says that this was done. Called before the bytes arrive, because they may be many; the
  * commit decides again. A copy whose extents the order would replace does not count.
  */
@@ -88,7 +88,7 @@ const presenceOf = (head: RecordHead, is_held: boolean) => ({
   deleted_at: is_held ? undefined : sinceOf(head),
 })
 
-/** The present copy, as it is after the order's content replaced its extents, if so. */
+/** The existing copy, with its new times if the order's content replaced its extents. */
 const presentCopyOf = (order: CopyOrder, copy: HeldCopy, record: Outcome["record"]): HeldCopy => {
   if (record === undefined) return copy
   return { ...copy, put_at: latest(putAtIn(order), copy.put_at), stored_at: record.at }
@@ -107,7 +107,7 @@ const received = (
   return { copy: { kind: shard ? "shard" : "whole", ...copy }, created: true }
 }
 
-/** Updates the present copy to the order's put time, if that is later. */
+/** Updates the existing copy to the order's put time, if that is later. */
 const renewedFor = async (
   { renew }: CopyInParts,
   order: CopyOrder,
@@ -217,7 +217,7 @@ const begin = (
     ? receiveSmall(parts, order, bytes)
     : receiveLarge(parts, extents, order, bytes)
   const settle = makeSettle(parts, order, bytes)
-  /** The present copy; undefined once there is known to be none. */
+  /** The existing copy; undefined once there is known to be none. */
   let present = parts.index.find(order.id) ? handled(settle(false)) : undefined
   let finishing: Promise<ReceiveResult> | undefined
 

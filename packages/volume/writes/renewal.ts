@@ -18,7 +18,8 @@ export interface RenewalParts extends Pick<VolumeParts, "index" | "commits" | "l
 }
 
 /**
- * A record may move meanwhile, by compaction or by a delete and a put. It is then looked up again.
+ * A record may move in the meantime, by compaction or by a delete and a put. It is then looked up
+ * again.
  */
 const attempts_max = 100
 const no_payload = Buffer.alloc(0)
@@ -42,7 +43,7 @@ export const makeRenew = (parts: RenewalParts): NodeEngine["renew"] => {
   const { index, commits } = parts
   const recordOf = makeRecordOf(parts)
 
-  /** Undefined if the record moved meanwhile. */
+  /** Undefined if the record moved in the meantime. */
   const renewAt = async (
     [id, place]: readonly [BlobId, Place],
     put_at: bigint,

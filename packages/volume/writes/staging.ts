@@ -58,7 +58,7 @@ const sealed = async (windows: Windows, { intake }: Session): Promise<StagedByte
   return { id, checksum: hash, size, windows: () => partsOf(parts) }
 }
 
-/** Seals what a session received. Idempotent. */
+/** Seals the bytes that a session received. Idempotent. */
 export const makeSeal = (windows: Windows, session: Session) => {
   let sealing: Promise<StagedBytes> | undefined
   return () => {

@@ -230,8 +230,8 @@ const makePieces = (
  * The stream of one blob. `push` takes bytes, which must not change afterwards. `pressure` returns
  * a promise if the sender should wait. `complete` writes the rest and returns the extents, which
  * `sync` makes durable. The hash covers all bytes only after that, or after `hashAll`, which ends
- * the input. `abandon` must always be called: it waits for writes in flight, and releases what no
- * record refers to.
+ * the input. `abandon` must always be called: it waits for writes in flight, and releases extents
+ * that no record refers to.
  */
 export const makeBlobStream = (
   commits: CommitQueue,

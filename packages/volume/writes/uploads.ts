@@ -1,6 +1,6 @@
 /**
- * Puts that arrive piece by piece, and puts of large blobs. Small content is buffered and put at
- * once; large content is streamed to extents as it arrives.
+ * Puts that arrive piece by piece, and puts of large blobs. Small content is buffered and put in
+ * one step; large content is streamed to extents as it arrives.
  */
 import type { PutOrder, PutResult } from "#actors/blob-storage/ports/engine.ts"
 import { faultError } from "#actors/blob-storage/ports/fault.ts"

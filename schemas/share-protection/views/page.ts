@@ -22,7 +22,7 @@ export const idText = <Id extends string>(id: Schema.Codec<Id, string>) =>
     Schema.annotate({ documentedAs: { type: "string", format: "uuid" } }),
   )
 
-/** The path parameter of a resource. An id that is no UUID is 404. */
+/** The path parameter of a resource. An id that is not a UUID results in 404. */
 export const pathId = (noun: string) => ({
   id: Schema.String.annotate({ description: `Id of the ${noun}, a UUID.`, format: "uuid" }),
 })

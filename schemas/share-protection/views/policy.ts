@@ -99,7 +99,7 @@ const KeptBackup = Schema.Struct({
   }),
 })
 
-/** The effect of a retention on a policy's present backups. */
+/** The effect of a retention on a policy's current backups. */
 export const RetentionPreview = Schema.Struct({
   keep: Schema.Array(KeptBackup).annotateKey({ description: "The backups that would stay." }),
   expire: Schema.Array(Schema.Struct({ ...about_backup, bytes, stored_bytes })).annotateKey({
