@@ -94,6 +94,7 @@ export const BlobIdMessage = Schema.Union([IdMessage, IdText])
   .annotate({
     description: "The blob's ID. Responses contain an object; requests may also use a string.",
     respondedAs: {
+      title: "BlobId",
       type: "object",
       properties: {
         id: {

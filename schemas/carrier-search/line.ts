@@ -12,7 +12,10 @@ export const Progress = Schema.Struct({
     total: Count.annotateKey({ description: "MC numbers in the range." }),
     found: Count.annotateKey({ description: "Carriers found so far." }),
   }).annotateKey({ description: "The progress of the search." }),
-}).annotate({ description: "The first line, and at least one per second." })
+}).annotate({
+  title: "SearchProgress",
+  description: "The first line, and at least one per second.",
+})
 
 /** The last line of a complete response. */
 export const Summary = Schema.Struct({
@@ -24,11 +27,14 @@ export const Summary = Schema.Struct({
       description: "The registry that was searched.",
     }),
   }).annotateKey({ description: "The result of the search." }),
-}).annotate({ description: "The last line of a complete response." })
+}).annotate({ title: "SearchSummary", description: "The last line of a complete response." })
 
 /** The last line if a lookup failed: the lines before it are incomplete. */
 export const Failed = Schema.Struct({
   error: Schema.String.annotateKey({ description: "Why the search failed." }),
-}).annotate({ description: "The last line of a failed search: earlier lines are incomplete." })
+}).annotate({
+  title: "SearchFailure",
+  description: "The last line of a failed search: earlier lines are incomplete.",
+})
 
 export const Line = Schema.Union([Carrier, Progress, Summary, Failed])

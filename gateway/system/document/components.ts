@@ -33,6 +33,18 @@ const nameBodies = (name: string, content: Content, schemas: Schemas) => {
   }
 }
 
+/** Makes a component of each object with a title, which is its name. */
+const nameTitled = (part: unknown, schemas: Schemas): void => {
+  if (Array.isArray(part)) for (const one of part) nameTitled(one, schemas)
+  if (!isObject(part)) return
+  const { title } = part
+  if (typeof title === "string" && isObject(part.properties)) {
+    delete part.title
+    schemas[title] ??= { ...part }
+  }
+  for (const [key, one] of Object.entries(part)) if (key !== "example") nameTitled(one, schemas)
+}
+
 /** The library derives a schema from a class of errors, and names it after the class. */
 const suffix = /Encoded(_\d+)?$/
 
@@ -99,6 +111,7 @@ export const named = (operations: ReadonlyArray<Operation>, schemas: Schemas): S
       else nameErrors(content, all)
     }
   }
+  for (const schema of Object.values(all)) nameTitled(schema, all)
   const names = new Map(Object.entries(all).map(([name, schema]) => [contentOf(schema), name]))
   for (const schema of Object.values(all)) refer(schema, names)
   return used(operations, all)

@@ -156,6 +156,11 @@ const withoutRepeats = (schema: JsonObject) => {
   }
 }
 
+/** Adds the members of an array of any values, which some generators of clients require. */
+const withItems = (schema: JsonObject) => {
+  if (schema.type === "array" && !("prefixItems" in schema)) schema.items ??= {}
+}
+
 /** Applies these changes to every schema in this part of the document. */
 export const tidy = (value: unknown): void => {
   if (Array.isArray(value)) for (const part of value) tidy(part)
@@ -163,6 +168,7 @@ export const tidy = (value: unknown): void => {
   for (const [key, part] of Object.entries(value)) if (key !== "example") tidy(part)
   withoutNesting(value)
   withoutRepeats(value)
+  withItems(value)
   if (typeof value.pattern === "string") value.pattern = portable(value.pattern)
 }
 

@@ -89,6 +89,30 @@ describe("the API document", () => {
     }
   })
 
+  it("names a blob's ID and the lines of a search, which have fields within fields", () => {
+    for (const { components } of documents) {
+      const names = ["BlobId", "SearchProgress", "SearchSummary", "SearchFailure"]
+      assert.containsAllKeys(components.schemas, names)
+      const put = components.schemas.PutResponse as { properties: Record<string, Json> }
+      assert.equal(put.properties.id?.$ref, "#/components/schemas/BlobId")
+      assert.notMatch(JSON.stringify(components.schemas), /"title":"(BlobId|Search)/)
+    }
+  })
+
+  it("has the members of each array, which the Python generator requires", () => {
+    const arraysIn = (value: unknown): ReadonlyArray<Json> => {
+      if (typeof value !== "object" || value === null) return []
+      const own = "type" in value && value.type === "array" ? [value as Json] : []
+      return [...own, ...Object.values(value).flatMap(arraysIn)]
+    }
+    const arrays = documents.flatMap(({ components }) => arraysIn(components))
+    assert.isAbove(arrays.length, 100)
+    assert.deepEqual(
+      arrays.filter((schema) => !("items" in schema || "prefixItems" in schema)),
+      [],
+    )
+  })
+
   it("accepts two forms of a blob's ID and of 64-bit integers, and sends one", () => {
     for (const document of documents) {
       const bodies = bodiesIn(document)
