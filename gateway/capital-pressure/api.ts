@@ -35,7 +35,7 @@ const Since = Schema.String.check(
 
 const metric = {
   metric_id: Schema.String.annotate({
-    description: "Id of a metric, from `GET /api/sources`.",
+    description: "ID of a metric, from `GET /api/sources`.",
     documentedAs: { type: "string", enum: metrics.map(({ metric_id }) => metric_id) },
   }),
 }

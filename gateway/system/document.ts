@@ -44,7 +44,7 @@ const keyParameter = (not_needed: string | undefined): Parameter => ({
   description:
     not_needed === undefined
       ? "A key of your choice that makes a retry of this request safe. See Idempotency."
-      : `Accepted and ignored, because the operation is idempotent: ${not_needed}`,
+      : `Accepted and ignored, because a retry is safe without a key: ${not_needed}`,
   schema: {
     type: "string",
     pattern: `^[\\x20-\\x7e]{1,${idempotency_key_length_max}}$`,

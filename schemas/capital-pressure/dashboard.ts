@@ -19,7 +19,7 @@ export const SignClass = VoteDirection
 
 /** Texts of fields that several responses have. */
 const about = {
-  metric_id: Schema.String.annotateKey({ description: "Id of the metric in the registry." }),
+  metric_id: Schema.String.annotateKey({ description: "ID of the metric in the registry." }),
   name: Schema.String.annotateKey({ description: "Name of the metric, for display." }),
   tier: Tier.annotateKey({ description: "Tier of the metric, 1 to 4." }),
   source: Schema.String.annotateKey({ description: "Name of the publisher, for display." }),
@@ -289,7 +289,7 @@ export const Sources = Schema.Struct({
 export type Sources = typeof Sources.Type
 
 const JobRow = Schema.Struct({
-  id: Schema.String.annotateKey({ description: "Id of the job." }),
+  id: Schema.String.annotateKey({ description: "ID of the job." }),
   label: Schema.String.annotateKey({ description: "Name of the job, for display." }),
   description: Schema.String.annotateKey({ description: "Description of the job, for display." }),
   schedule_repr: Schema.String.annotateKey({ description: "The schedule in words." }),

@@ -86,12 +86,12 @@ export const backup_row = {
   share_id: ShareId,
   target_id: TargetId,
   policy_id: Schema.NullOr(PolicyId).annotateKey({
-    description: "Id of the policy. Null without one, and after the policy was deleted.",
+    description: "ID of the policy. Null without one, and after the policy was deleted.",
   }),
   /** The target's domain. */
   domain_id: Schema.NullOr(DomainId),
   job_id: Schema.NullOr(JobId).annotateKey({
-    description: "Id of the backup's job. Null if the record was rebuilt from the repository.",
+    description: "ID of the backup's job. Null if the record was rebuilt from the repository.",
   }),
   status: BackupStatus.annotateKey({
     description:
@@ -99,7 +99,7 @@ export const backup_row = {
       "`available` or `error`. `expired` once retention removed the snapshot.",
   }),
   engine_snapshot_id: Schema.NullOr(EngineSnapshotId).annotateKey({
-    description: `Id of the snapshot in the repository. ${until_available}`,
+    description: `ID of the snapshot in the repository. ${until_available}`,
   }),
   crash_consistent: Schema.NullOr(Schema.Boolean).annotateKey({
     description: "Whether a snapshot of the share was read instead of the live share.",

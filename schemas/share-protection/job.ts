@@ -71,17 +71,17 @@ export const job_row = {
   }),
   resource_type: ResourceType.annotateKey({ description: "Type of the resource." }),
   resource_id: Uuid.annotateKey({
-    description: "Id of the target, backup or restore that the job works on.",
+    description: "ID of the target, backup or restore that the job works on.",
   }),
-  target_id: TargetId.annotateKey({ description: "Id of the target whose repository is used." }),
+  target_id: TargetId.annotateKey({ description: "ID of the target whose repository is used." }),
   share_id: Schema.NullOr(ShareId).annotateKey({
-    description: "Id of the share that is read or written. Null if the job uses none.",
+    description: "ID of the share that is read or written. Null if the job uses none.",
   }),
   backup_id: Schema.NullOr(BackupId).annotateKey({
-    description: "Id of the backup that the job makes or restores. Null for other jobs.",
+    description: "ID of the backup that the job makes or restores. Null for other jobs.",
   }),
   worker_id: Schema.NullOr(WorkerId).annotateKey({
-    description: "Id of the current or last worker. Null before a worker was assigned.",
+    description: "ID of the current or last worker. Null before a worker was assigned.",
   }),
   attempt: Count.annotateKey({ description: "Number of the current attempt, from 1." }),
   error_code: Schema.NullOr(ErrorCode),

@@ -97,7 +97,7 @@ const editable = {
 export const policy_row = {
   id: PolicyId,
   project_id: ProjectId,
-  share_id: ShareId.annotateKey({ description: "Id of the share to back up." }),
+  share_id: ShareId.annotateKey({ description: "ID of the share to back up." }),
   /** `target_id` in Shape A, `target_template_id` in Shape B. */
   target_id: Schema.NullOr(TargetId),
   target_template_id: Schema.NullOr(TargetTemplateId),

@@ -24,7 +24,7 @@ export const Drift = Schema.Struct({
     description: "Kind of difference, such as `share_gone` or `snapshot_unknown`.",
   }),
   subject: Schema.String.check(Schema.isPattern(/^[\w-]{1,128}$/u)).annotateKey({
-    description: "Id of the resource concerned.",
+    description: "ID of the resource concerned.",
   }),
   detail: Schema.String.check(Schema.isMaxLength(256)).annotateKey({
     description: "One sentence about the difference.",

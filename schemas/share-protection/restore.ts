@@ -73,8 +73,8 @@ export type RestorePlan = typeof RestorePlan.Type
 
 export const restore_fields = {
   project_id: ProjectId,
-  backup_id: BackupId.annotateKey({ description: "Id of the restored backup." }),
-  share_id: ShareId.annotateKey({ description: "Id of the backed-up share." }),
+  backup_id: BackupId.annotateKey({ description: "ID of the restored backup." }),
+  share_id: ShareId.annotateKey({ description: "ID of the backed-up share." }),
   target_id: TargetId,
   mode: RestoreMode.annotateKey({
     description: "Whether the files go to a new share or back to the original one.",

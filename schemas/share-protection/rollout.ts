@@ -30,7 +30,7 @@ export const rollout_row = {
   image: Name.annotateKey({ description: "Name of the image to roll out." }),
   domain_ids: RolloutDomains.annotateKey({
     description:
-      "Ids of the domains in order, the canary first. default: workers without a domain.",
+      "IDs of the domains in order, the canary first. default: workers without a domain.",
     flag: "domain-id",
   }),
   /** Index of the current domain; the number of domains when all are complete. */

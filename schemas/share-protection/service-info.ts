@@ -4,7 +4,7 @@ import { PrincipalId } from "#schemas/token.ts"
 
 const named = (what: string) =>
   Schema.Struct({
-    id: PrincipalId.annotateKey({ description: `Id of the ${what} in the identity service.` }),
+    id: PrincipalId.annotateKey({ description: `ID of the ${what} in the identity service.` }),
     name: Schema.String.annotateKey({ description: `Name of the ${what}.` }),
   })
 

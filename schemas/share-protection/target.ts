@@ -121,7 +121,7 @@ export const target_row = {
     description: "Why the last enrollment failed. Null unless the status is `error`.",
   }),
   trust_id: Schema.NullOr(TrustId).annotateKey({
-    description: "Id of the trust with which jobs read the secrets.",
+    description: "ID of the trust with which jobs read the secrets.",
   }),
   access_key_ref: Schema.NullOr(SecretRef).annotateKey({ description: access_key_text }),
   secret_key_ref: Schema.NullOr(SecretRef).annotateKey({ description: secret_key_text }),
@@ -132,7 +132,7 @@ export const target_row = {
     description: "Href of the repository's password. Null until the target is enrolled.",
   }),
   registered_by: Schema.NullOr(Name).annotateKey({
-    description: "Id of the user who registered the target.",
+    description: "ID of the user who registered the target.",
   }),
   capabilities: Schema.NullOr(Capabilities).annotateKey({
     description: "Findings of the last successful preflight. Null before the first one.",
@@ -151,7 +151,7 @@ export const target_row = {
   }),
   /** The running job that upgrades the format, if any. */
   format_job_id: Schema.NullOr(JobId),
-  job_id: JobId.annotateKey({ description: "Id of the job of the last enrollment." }),
+  job_id: JobId.annotateKey({ description: "ID of the job of the last enrollment." }),
   created_at: Instant.annotateKey({ description: "Time of creation." }),
   updated_at: Instant.annotateKey({ description: "Time of the last change." }),
 }

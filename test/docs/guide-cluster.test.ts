@@ -30,7 +30,8 @@ describeWithServer("docs/guide-cluster.md", () => {
         assert.match(output, /"node_id":"node-3"/)
         assert.match(output, /^\{"exists":true,/m)
         assert.match(output, /^\{"deleted":true\}$/m)
-        assert.match(cluster.output(), /^node-6 was killed by SIGKILL; the other nodes keep running$/m)
+        const killed = /^node-6 was killed by SIGKILL; the other nodes keep running$/m
+        assert.match(cluster.output(), killed)
       } finally {
         await cluster.stop()
       }

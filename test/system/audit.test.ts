@@ -370,10 +370,8 @@ describe("GET /v1/admin/audit/{service}/{aggregate}/{id}", () => {
         const paths = [
           "/v1/admin/audit/test/counter/nobody",
           "/v1/admin/audit/test/counter/nobody?position=3",
-          `${of_a}?position=0`,
-          `${of_a}?position=6`,
-          `${of_a}?at=9999-01-01T00:00:00Z`,
-          `${of_a}?at=2026-11-20T07:59:59Z`,
+          ...["0", "6"].map((position) => `${of_a}?position=${position}`),
+          ...["2026-11-20T07:59:59Z", "9999-01-01T00:00:00Z"].map((at) => `${of_a}?at=${at}`),
         ]
         for (const path of paths) {
           const response = await get(path)

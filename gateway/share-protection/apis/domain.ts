@@ -8,7 +8,7 @@ import { NotFound, rejections, when } from "#schemas/share-protection/rejection.
 
 const params = {
   domain_id: DomainId.annotate({
-    description: "Id of the domain in the identity service: 1 to 64 letters, digits, `_` and `-`.",
+    description: "ID of the domain in the identity service: 1 to 64 letters, digits, `_` and `-`.",
   }),
 }
 

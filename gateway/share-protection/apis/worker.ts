@@ -11,7 +11,7 @@ import { Worker, WorkerState } from "#schemas/share-protection/worker.ts"
 
 const params = {
   id: Schema.String.annotate({
-    description: "Id of the worker: 1 to 64 letters, digits, `_` and `-`.",
+    description: "ID of the worker: 1 to 64 letters, digits, `_` and `-`.",
     documentedAs: { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" },
   }),
 }

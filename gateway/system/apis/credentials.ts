@@ -55,7 +55,7 @@ export const TrustsGroup = HttpApiGroup.make("trusts")
     HttpApiEndpoint.post("create", "/v1/admin/trusts", {
       payload: TrustRequest,
       success: Schema.Struct({
-        trust_id: Schema.String.annotate({ description: "Id of the trust." }),
+        trust_id: Schema.String.annotate({ description: "ID of the trust." }),
       }),
       error: [BackendUnavailable],
     })
@@ -67,9 +67,9 @@ export const TrustsGroup = HttpApiGroup.make("trusts")
       )
       .annotate(Needs, operators),
     HttpApiEndpoint.post("revoke", "/v1/admin/trusts/:trust_id/revoke", {
-      params: { trust_id: TrustId.annotate({ description: "Id of the trust." }) },
+      params: { trust_id: TrustId.annotate({ description: "ID of the trust." }) },
       success: Schema.Struct({
-        trust_id: Schema.String.annotate({ description: "Id of the revoked trust." }),
+        trust_id: Schema.String.annotate({ description: "ID of the revoked trust." }),
       }),
       error: [
         NotFound.annotate({ description: "There is no such trust, or it was revoked before." }),

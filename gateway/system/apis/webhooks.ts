@@ -33,7 +33,7 @@ import {
 /** The format of a webhook's id; other texts match no webhook. */
 const uuid = { type: "string", format: "uuid" }
 
-const id = { id: Schema.String.annotate({ description: "Id of the webhook.", documentedAs: uuid }) }
+const id = { id: Schema.String.annotate({ description: "ID of the webhook.", documentedAs: uuid }) }
 const sequence = Schema.String.annotate({
   description: "The number of the event.",
   documentedAs: { type: "integer", minimum: 0 },

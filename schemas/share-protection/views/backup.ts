@@ -25,7 +25,7 @@ export type BackupA = typeof BackupA.Type
 
 export const BackupB = Schema.Struct({
   ...shown,
-  target_bucket_id: TargetId.annotateKey({ description: "Id of the bucket." }),
+  target_bucket_id: TargetId.annotateKey({ description: "ID of the bucket." }),
 }).annotate({ identifier: "BackupInBucket", description })
 export type BackupB = typeof BackupB.Type
 
@@ -37,16 +37,16 @@ const snapshot_option = {
   }),
 }
 
-const share_id = ShareId.annotateKey({ description: "Id of the share to back up." })
+const share_id = ShareId.annotateKey({ description: "ID of the share to back up." })
 const policy = {
-  description: "Id of a policy of the share. Its patterns, retries and retention apply.",
+  description: "ID of a policy of the share. Its patterns, retries and retention apply.",
 }
 
 /** Without `target_id`, the policy determines the target. */
 export const NewBackupA = Schema.Struct({
   share_id,
   target_id: Schema.optionalKey(TargetId).annotateKey({
-    description: "Id of the target to back up to. The policy's target by default.",
+    description: "ID of the target to back up to. The policy's target by default.",
   }),
   policy_id: Schema.optionalKey(Schema.NullOr(PolicyId)).annotateKey(policy),
   ...snapshot_option,

@@ -24,7 +24,7 @@ export const idText = <Id extends string>(id: Schema.Codec<Id, string>) =>
 
 /** The path parameter of a resource. An id that is not a UUID results in 404. */
 export const pathId = (noun: string) => ({
-  id: Schema.String.annotate({ description: `Id of the ${noun}, a UUID.`, format: "uuid" }),
+  id: Schema.String.annotate({ description: `ID of the ${noun}, a UUID.`, format: "uuid" }),
 })
 
 /** An optional filter of a list. */

@@ -24,14 +24,14 @@ const description = "When a share is backed up, to where, and which backups are 
 
 export const PolicyA = Schema.Struct({
   ...shown,
-  target_id: TargetId.annotateKey({ description: "Id of the target of the backups." }),
+  target_id: TargetId.annotateKey({ description: "ID of the target of the backups." }),
 }).annotate({ identifier: "Policy", description })
 export type PolicyA = typeof PolicyA.Type
 
 export const PolicyB = Schema.Struct({
   ...shown,
   target_template_id: TargetTemplateId.annotateKey({
-    description: "Id of the template whose bucket stores the backups.",
+    description: "ID of the template whose bucket stores the backups.",
   }),
 }).annotate({ identifier: "PolicyOfTemplate", description })
 export type PolicyB = typeof PolicyB.Type
@@ -59,7 +59,7 @@ const choices = Struct.omit(changeable, ["name", "schedule", "retention"])
 export const NewPolicyA = Schema.Struct({
   name,
   share_id,
-  target_id: TargetId.annotateKey({ description: "Id of the target to back up to." }),
+  target_id: TargetId.annotateKey({ description: "ID of the target to back up to." }),
   schedule,
   retention,
   ...choices,
@@ -70,7 +70,7 @@ export const NewPolicyB = Schema.Struct({
   name,
   share_id,
   target_template_id: TargetTemplateId.annotateKey({
-    description: "Id of the template whose bucket stores the backups.",
+    description: "ID of the template whose bucket stores the backups.",
   }),
   schedule,
   retention: Schema.optionalKey(retention),

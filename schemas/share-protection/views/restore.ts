@@ -33,7 +33,7 @@ export const Restore = Schema.Struct({
       "`available` or `error`.",
   }),
   new_share_id: Schema.NullOr(ShareId).annotateKey({
-    description: "Id of the new share. Null until the restore is available, and in place.",
+    description: "ID of the new share. Null until the restore is available, and in place.",
   }),
   files: Schema.NullOr(Count).annotateKey({
     description: "Number of restored files. Null until the restore is available.",
@@ -52,7 +52,7 @@ export const Restore = Schema.Struct({
   reason: Schema.NullOr(Reason).annotateKey({
     description: "Why the restore failed. Null unless the status is `error`.",
   }),
-  job_id: JobId.annotateKey({ description: "Id of the restore's job." }),
+  job_id: JobId.annotateKey({ description: "ID of the restore's job." }),
   created_at: Instant.annotateKey({ description: "Time of the request." }),
   updated_at: Instant.annotateKey({ description: "Time of the last change." }),
 }).annotate({
@@ -62,7 +62,7 @@ export const Restore = Schema.Struct({
 export type Restore = typeof Restore.Type
 
 export const NewRestore = Schema.Struct({
-  backup_id: BackupId.annotateKey({ description: "Id of the backup to restore." }),
+  backup_id: BackupId.annotateKey({ description: "ID of the backup to restore." }),
   mode: Schema.optionalKey(RestoreMode).annotateKey({
     description: "Whether to restore to a new share (default) or over the original one.",
   }),

@@ -24,14 +24,14 @@ export type Usage = typeof Usage.Type
 
 const ProvenBackup = Schema.Struct({
   backup_id: BackupId.annotateKey({
-    description: "Id of the tested backup, which may have been deleted since.",
+    description: "ID of the tested backup, which may have been deleted since.",
   }),
   taken_at: Instant.annotateKey({ description: "Time at which the backup was taken." }),
   proven_at: Instant.annotateKey({ description: "Time of the test." }),
 })
 
 const FailedTest = Schema.Struct({
-  backup_id: BackupId.annotateKey({ description: "Id of the tested backup." }),
+  backup_id: BackupId.annotateKey({ description: "ID of the tested backup." }),
   failed_at: Instant.annotateKey({ description: "Time of the test." }),
   reason: Reason.annotateKey({ description: "Which files could not be restored, or differed." }),
 })
@@ -41,10 +41,10 @@ export const CoverageEntry = Schema.Struct({
   share_id: ShareId,
   project_id: ProjectId.annotateKey({ description: "Project of the share." }),
   policy_id: Schema.NullOr(PolicyId).annotateKey({
-    description: "Id of the share's policy. Null without one.",
+    description: "ID of the share's policy. Null without one.",
   }),
   target_id: Schema.NullOr(TargetId).annotateKey({
-    description: "Id of the target of the policy, or else of the newest backup. Null without both.",
+    description: "ID of the target of the policy, or else of the newest backup. Null without both.",
   }),
   protected: Schema.Boolean.annotateKey({
     description: "Whether the share has an enabled policy.",

@@ -184,10 +184,7 @@ describe("a webhook over HTTP", () => {
   }
 
   for (const [names, detail] of [
-    [
-      { types: ["blob_stored", "blob_store"] },
-      "body.types: there is no event type blob_store; ",
-    ],
+    [{ types: ["blob_stored", "blob_store"] }, "body.types: there is no event type blob_store; "],
     [{ services: ["blob"] }, "body.services: there is no service blob; "],
   ] as const) {
     served(`of ${JSON.stringify(names)}, which are never published, is rejected`, async (world) => {
