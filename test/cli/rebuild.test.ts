@@ -61,7 +61,7 @@ describe("several read models of which one fails", () => {
   it.live.each([
     ["rebuild", "share-protection: rebuilt to position 7"],
     ["audit diff", "share-protection: matches the log, 1 tables at position 7"],
-  ])("%s tries them all, names the failed one and ends with code 1", ([words, done]) =>
+  ] as const)("%s tries them all, names the failed one and ends with code 1", ([words, done]) =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       yield* instance(folder)

@@ -82,7 +82,7 @@ const isError = (name: string) => /Encoded(_\d+)?$/.test(name)
 const codesWith = (member: string, schemas: Schemas) => {
   const codes = Object.entries(schemas).flatMap(([name, { properties }]) =>
     isError(name) && isObject(properties) && member in properties && isObject(properties.code)
-      ? properties.code.enum
+      ? [properties.code.enum].flat().map(String)
       : [],
   )
   return [...new Set(codes)].toSorted()
