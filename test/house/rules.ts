@@ -78,7 +78,7 @@ const arrow: Readonly<Record<string, Reach>> = {
   // Only code that the installed Node runs may import a package: the bundler.
   launcher: { folders: [], packages: /^(node:|rolldown$)/ },
   // It runs in a browser, and knows the server only through its responses.
-  web: { folders: [], packages: /^(uplot|vite|node:path)$/ },
+  web: { folders: [], packages: /^(marked|uplot|vite|node:path)$/ },
 }
 
 /** `system` holds the internal aggregates, which every service may use. */

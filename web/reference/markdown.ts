@@ -1,44 +1,26 @@
-/**
- * Renders the Markdown of descriptions: headings, paragraphs, lists, tables and code blocks, with
- * inline code, emphasis and links. Builds DOM nodes, never HTML text.
- */
+/** Renders the Markdown of descriptions as DOM nodes, never as HTML text. */
+import { Lexer, lexer, type Token, type Tokens } from "marked"
 import { type Child, h } from "../element.ts"
-
-/** Inline code, strong text, emphasis, a link, and a bare URL. */
-const inline_parts = new RegExp(
-  [
-    "`([^`]+)`",
-    String.raw`\*\*([^*]+)\*\*`,
-    String.raw`\*([^*\s][^*]*)\*`,
-    String.raw`\[([^\]]+)\]\(([^)\s]+)\)`,
-    String.raw`<?(https?:\/\/[^\s<>()]+[^\s<>().,;:])>?`,
-  ].join("|"),
-  "g",
-)
 
 /** Links in descriptions may lead to the web, to this server, or to a place on the page. */
 const isSafe = (href: string) => /^(https?:\/\/|\/|#)/.test(href)
 
-const link = (text: string, href: string): Child =>
-  isSafe(href) ? h("a", { href, rel: "noreferrer" }, text) : text
+/** The nodes of inline text. HTML and unknown syntax stay text. */
+const inlineNodes = (tokens: readonly Token[]): readonly Child[] =>
+  tokens.map((token) => {
+    const inner = "tokens" in token && token.tokens ? inlineNodes(token.tokens) : undefined
+    if (token.type === "codespan") return h("code", {}, token.text)
+    if (token.type === "strong") return h("strong", {}, inner)
+    if (token.type === "em") return h("em", {}, inner)
+    if (token.type === "br") return h("br")
+    if (token.type === "link" && isSafe(token.href)) {
+      return h("a", { href: token.href, rel: "noreferrer" }, inner)
+    }
+    return inner ?? ("text" in token ? token.text : token.raw)
+  })
 
 /** The nodes of one line. */
-export const inline = (text: string): readonly Child[] => {
-  const nodes: Child[] = []
-  let end = 0
-  for (const found of text.matchAll(inline_parts)) {
-    const [all, code, strong, emphasis, label, href, address] = found
-    nodes.push(text.slice(end, found.index))
-    end = found.index + all.length
-    if (code !== undefined) nodes.push(h("code", {}, code))
-    else if (strong !== undefined) nodes.push(h("strong", {}, inline(strong)))
-    else if (emphasis !== undefined) nodes.push(h("em", {}, inline(emphasis)))
-    else if (label !== undefined) nodes.push(link(label.replaceAll("`", ""), href ?? ""))
-    else nodes.push(link(address ?? "", address ?? ""))
-  }
-  nodes.push(text.slice(end))
-  return nodes
-}
+export const inline = (text: string) => inlineNodes(Lexer.lexInline(text))
 
 const slugOf = (text: string) =>
   text
@@ -64,99 +46,67 @@ interface Options {
   readonly id?: string
 }
 
-const item = /^(\s*)(?:[-*]|(\d+)[.)])\s+(.*)$/
-const cellsOf = (row: string) =>
-  row
-    .replace(/^\s*\|/, "")
-    .replace(/\|\s*$/, "")
-    .split(/(?<!\\)\|/)
-    .map((cell) => cell.trim().replaceAll("\\|", "|"))
+const rowOf = (cell_tag: "th" | "td", cells: readonly Tokens.TableCell[]) =>
+  h("tr", {}, ...cells.map(({ tokens }) => h(cell_tag, {}, inlineNodes(tokens))))
 
-const tableOf = ([head = "", , ...rows]: readonly string[]) =>
+const tableOf = (header: readonly Tokens.TableCell[], rows: Tokens.Table["rows"]) =>
   h(
     "div",
     { class: "scroll", role: "region", tabindex: 0, "aria-label": "Table" },
     h(
       "table",
       {},
-      h("thead", {}, h("tr", {}, ...cellsOf(head).map((cell) => h("th", {}, inline(cell))))),
+      h("thead", {}, rowOf("th", header)),
       h(
         "tbody",
         {},
-        rows.map((row) => h("tr", {}, ...cellsOf(row).map((cell) => h("td", {}, inline(cell))))),
+        rows.map((row) => rowOf("td", row)),
       ),
     ),
   )
 
-/** A list, whose indented items and lines belong to the item above. */
-const listOf = (lines: readonly string[]): HTMLElement => {
-  const items: string[][] = []
-  for (const line of lines) {
-    const found = item.exec(line)
-    const indent = (item.exec(lines[0] ?? "")?.[1] ?? "").length
-    if (found && (found[1] ?? "").length <= indent) items.push([found[3] ?? ""])
-    else items.at(-1)?.push(line)
+/** The node of a block; undefined for blank lines. */
+const blockOf = (token: Token): Node | undefined => {
+  if (token.type === "space") return undefined
+  if (token.type === "code") {
+    return h("pre", { tabindex: 0, "aria-label": "Code" }, h("code", {}, token.text))
   }
-  const is_ordered = item.exec(lines[0] ?? "")?.[2] !== undefined
-  return h(
-    is_ordered ? "ol" : "ul",
+  if (token.type === "table") return tableOf(token.header, token.rows)
+  if (token.type === "list") return listOf(token)
+  return h("p", {}, inlineNodes([token]))
+}
+
+/** An item contains its text directly; only nested blocks have elements. */
+const listOf = ({ ordered, items }: Tokens.Generic) =>
+  h(
+    ordered ? "ol" : "ul",
     {},
-    items.map(([first = "", ...rest]) => {
-      const nested = rest.findIndex((line) => item.test(line))
-      const own = nested === -1 ? rest : rest.slice(0, nested)
-      const text = [first, ...own.map((line) => line.trim())].join(" ")
-      return h("li", {}, inline(text), nested !== -1 && listOf(rest.slice(nested)))
-    }),
+    items.map(({ tokens }: Tokens.ListItem) =>
+      h(
+        "li",
+        {},
+        tokens.map((token) => (token.type === "text" ? inlineNodes([token]) : blockOf(token))),
+      ),
+    ),
   )
-}
-
-const codeOf = (lines: readonly string[]) =>
-  h("pre", { tabindex: 0, "aria-label": "Code" }, h("code", {}, lines.join("\n")))
-
-/** Takes lines from the front while they satisfy the condition. */
-const takeWhile = (lines: string[], is: (line: string) => boolean) => {
-  const end = lines.findIndex((line) => !is(line))
-  return lines.splice(0, end === -1 ? lines.length : end)
-}
-
-const isBlank = (line: string) => line.trim() === ""
-const startsBlock = (line: string) => /^(#{1,6} |```)/.test(line) || item.test(line)
 
 /** The blocks of a text. */
 export const markdown = (text: string, { level, id }: Options): Rendered => {
-  const lines = text.split("\n")
-  const nodes: Node[] = []
+  const tokens = lexer(text)
+  const depths = tokens.flatMap((token) => (token.type === "heading" ? [token.depth] : []))
+  const highest = Math.min(...depths)
   const headings: Heading[] = []
-  const levels = [...text.replaceAll(/```[\s\S]*?```/g, "").matchAll(/^(#{1,6}) /gm)]
-  const highest = Math.min(...levels.map(([, marks = ""]) => marks.length))
-  const addHeading = (marks: string, title: string) => {
-    const depth = Math.min(5, level + marks.length - highest)
+  const headingOf = ({ depth, text: title, tokens: parts = [] }: Tokens.Generic) => {
+    const own = Math.min(5, level + depth - highest)
     const heading = { text: title.replaceAll("`", ""), id: `${id}/${slugOf(title)}` }
-    if (depth === level) headings.push(heading)
-    const tag = ([3, 4, 5] as const).find((one) => one === depth) ?? 5
+    if (own === level) headings.push(heading)
+    const tag = ([3, 4, 5] as const).find((one) => one === own) ?? 5
     const attributes = id === undefined ? {} : { id: heading.id, tabindex: -1 }
-    nodes.push(h(`h${tag}`, attributes, inline(title)))
+    return h(`h${tag}`, attributes, inlineNodes(parts))
   }
-  while (lines.length > 0) {
-    const [line = "", next = ""] = lines
-    const [, marks, title = ""] = /^(#{1,6}) (.*)$/.exec(line) ?? []
-    if (isBlank(line)) lines.shift()
-    else if (marks !== undefined) {
-      lines.shift()
-      addHeading(marks, title)
-    } else if (line.startsWith("```")) {
-      lines.shift()
-      nodes.push(codeOf(takeWhile(lines, (one) => !one.startsWith("```"))))
-      lines.shift()
-    } else if (line.includes("|") && /^[\s|:-]*-[\s|:-]*$/.test(next)) {
-      nodes.push(tableOf(takeWhile(lines, (one) => one.includes("|"))))
-    } else if (item.test(line)) {
-      nodes.push(listOf(takeWhile(lines, (one) => item.test(one) || /^\s+\S/.test(one))))
-    } else {
-      const first = lines.splice(0, 1)
-      const rest = takeWhile(lines, (one) => !isBlank(one) && !startsBlock(one))
-      nodes.push(h("p", {}, inline([...first, ...rest].join(" "))))
-    }
-  }
+  const nodes = tokens.flatMap((token) => {
+    const node = token.type === "heading" ? headingOf(token) : blockOf(token)
+    return node === undefined ? [] : [node]
+  })
   return { nodes, headings }
 }
