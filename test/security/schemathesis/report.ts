@@ -1,0 +1,89 @@
+/** Reads a report of schemathesis: the responses, and the checks that failed. */
+import { createReadStream } from "node:fs"
+import { createInterface } from "node:readline"
+
+/** Document 1 §7 allows a 500 for one client error: a stream without its first chunk. */
+const no_header = "The put stream ended without a header chunk."
+
+const body_shown = 400
+
+interface Bytes {
+  readonly $base64: string
+}
+
+interface Interaction {
+  readonly request: { readonly method: string; readonly uri: string; readonly body?: Bytes | null }
+  readonly response?: { readonly status_code: number; readonly content?: Bytes | null } | null
+}
+
+interface Check {
+  readonly name: string
+  readonly status: string
+  readonly failure_info?: { readonly failure?: { readonly title?: string; message?: string } }
+}
+
+interface Case {
+  readonly value: { readonly meta?: { readonly generation?: { readonly mode?: string } } | null }
+}
+
+interface Recorder {
+  readonly label: string
+  readonly cases?: Readonly<Record<string, Case>>
+  readonly checks?: Readonly<Record<string, ReadonlyArray<Check>>>
+  readonly interactions?: Readonly<Record<string, Interaction>>
+}
+
+/** Number of responses by status. */
+export type Statuses = Map<number, number>
+
+/** What a run found. */
+export interface Found {
+  readonly checks: Map<string, number>
+  readonly negative: Statuses
+  /** Statuses of valid requests, by operation. */
+  readonly positive: Map<string, Statuses>
+  /** Each failed check with its request, to reproduce it. */
+  readonly wrong: Array<string>
+}
+
+const textOf = (bytes: Bytes | null | undefined) =>
+  Buffer.from(bytes?.$base64 ?? "", "base64")
+    .toString()
+    .slice(0, body_shown)
+
+const count = <Key>(counts: Map<Key, number>, key: Key) =>
+  void counts.set(key, (counts.get(key) ?? 0) + 1)
+
+const read = (found: Found, { label, cases = {}, checks = {}, interactions = {} }: Recorder) => {
+  const statuses = found.positive.get(label) ?? new Map<number, number>()
+  found.positive.set(label, statuses)
+  for (const [id, { value }] of Object.entries(cases)) {
+    const { request, response } = interactions[id] ?? {}
+    if (request === undefined) continue
+    const sent = `${request.method} ${request.uri} ${textOf(request.body)}`
+    if (response === undefined || response === null) {
+      found.wrong.push(`no response: ${sent}`)
+      continue
+    }
+    const status = response.status_code
+    const text = textOf(response.content)
+    count(value.meta?.generation?.mode === "positive" ? statuses : found.negative, status)
+    for (const { name, status: outcome, failure_info } of checks[id] ?? []) {
+      count(found.checks, name)
+      if (outcome === "success" || (status === 500 && text.includes(no_header))) continue
+      const { title = "", message = "" } = failure_info?.failure ?? {}
+      found.wrong.push(`${name} (${title} ${message}): ${sent} -> ${status} ${text}`)
+    }
+  }
+}
+
+/** Reads the report, whose lines are events. A run that was cut off has fewer of them. */
+export const readReport = async (path: string): Promise<Found> => {
+  const found: Found = { checks: new Map(), negative: new Map(), positive: new Map(), wrong: [] }
+  for await (const line of createInterface(createReadStream(path))) {
+    if (!line.startsWith('{"ScenarioFinished"')) continue
+    const { ScenarioFinished } = JSON.parse(line)
+    read(found, ScenarioFinished.recorder)
+  }
+  return found
+}

@@ -1,0 +1,91 @@
+/**
+ * Runs schemathesis against a server with demo data on which every caller is permitted, and judges
+ * its report. Shared by the test and the soak.
+ */
+import { newFolder, runVerb, startServer } from "../../world/server/server.ts"
+import { install, type Plan, runSchemathesis } from "./program.ts"
+import { type Found, readReport, type Statuses } from "./report.ts"
+
+/** Everyone is permitted, and no generated webhook is rejected for their number. */
+const settings = {
+  ALMANAC_API__NOAUTH: "true",
+  ALMANAC_WEBHOOKS__MAX_PER_PROJECT: "1000",
+}
+
+/** Requests that the server rejects for what they contain. */
+const invalid = new Set([400, 413, 415, 422])
+/** Valid requests of an operation that a verdict about its schema needs. */
+const requests_min = 10
+
+const sum = (statuses: Statuses, is_counted: (status: number) => boolean) =>
+  [...statuses].reduce((total, [status, count]) => total + (is_counted(status) ? count : 0), 0)
+
+const all = () => true
+const isAccepted = (status: number) => status < 400
+const isInvalid = (status: number) => invalid.has(status)
+
+const merged = (parts: Iterable<Statuses>): Statuses => {
+  const total = new Map<number, number>()
+  for (const part of parts) {
+    for (const [status, count] of part) total.set(status, (total.get(status) ?? 0) + count)
+  }
+  return total
+}
+
+const text = (statuses: Statuses) =>
+  [...statuses]
+    .toSorted(([one], [other]) => one - other)
+    .map(([status, count]) => `${count} times ${status}`)
+    .join(", ")
+
+/** Operations that reject most valid requests, so that the document is looser than the server. */
+const looseOf = ({ positive }: Found) =>
+  [...positive].flatMap(([operation, statuses]) => {
+    const count = sum(statuses, all)
+    const is_loose = count >= requests_min && sum(statuses, isInvalid) * 2 > count
+    return is_loose ? [`${operation}: ${text(statuses)}`] : []
+  })
+
+/**
+ * A verdict on a run. A request is accepted if its status is below 400. Ids that do not exist are
+ * 404 and conflicts are 409, although the requests are valid, so the share of requests that were
+ * rejected for what they contain says more about the document.
+ */
+export const verdictOf = (found: Found) => {
+  const positive = merged(found.positive.values())
+  const count = sum(positive, all)
+  return {
+    wrong: found.wrong,
+    loose: looseOf(found),
+    operations: found.positive.size,
+    requests: count + sum(found.negative, all),
+    accepted: sum(positive, isAccepted) / count,
+    invalid: sum(positive, isInvalid) / count,
+    summary: [
+      `${count} valid requests: ${text(positive)}`,
+      `${sum(found.negative, all)} others: ${text(found.negative)}`,
+      `checks: ${[...found.checks].map(([name, times]) => `${times} ${name}`).join(", ")}`,
+    ].join("\n"),
+  }
+}
+
+interface ClusterState {
+  readonly nodes: ReadonlyArray<{ readonly node_id: string }>
+}
+
+/** Starts a server with demo data, runs schemathesis against it, and returns the verdict. */
+export const schemathesis = async (plan: Omit<Plan, "url" | "node_id">) => {
+  const [folder, work] = [newFolder(), newFolder()]
+  const installed = install(work)
+  await runVerb(folder, ["carriers", "import", "--demo"])
+  await runVerb(folder, ["ingest", "--demo"])
+  const server = await startServer(folder, settings)
+  const { url } = server
+  await installed
+  const state = await fetch(new URL("/v1/cluster/state", url))
+  const { nodes }: ClusterState = await state.json()
+  const [{ node_id } = { node_id: "" }] = nodes
+  const { report, output } = await runSchemathesis(work, { ...plan, url, node_id })
+  await server.stop()
+  return { ...verdictOf(await readReport(report)), output }
+}
