@@ -162,7 +162,9 @@ export const SignedInt64 = Int64.check(
 /** A size, count or time of a blob, which is never negative. */
 const Amount = Int64.annotate(documented64(0n, int64_max))
 
-const base64_pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+// The unused bits of the last digit are zero.
+const base64_pattern =
+  "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"
 
 /**
  * Bytes in a JSON body: either base64 alphabet, with or without padding, on input; padded base64 on

@@ -1,8 +1,10 @@
 """Adapts schemathesis to this API: NDJSON bodies, and requests that would have effects outside.
 
-The environment variable ALMANAC_OWN_NODE is the id of the only node of the cluster.
+The environment variable ALMANAC_OWN_NODE is the id of the only node of the cluster, and
+ALMANAC_KNOWN has values by the names of fields that refer to something that exists, as JSON.
 """
 
+import itertools
 import json
 import os
 import re
@@ -10,6 +12,8 @@ import re
 import schemathesis
 
 OWN_NODE = os.environ["ALMANAC_OWN_NODE"]
+KNOWN = json.loads(os.environ["ALMANAC_KNOWN"])
+KEYS = itertools.count()
 HOST = re.compile(r"^(https?://[A-Za-z0-9.-]+)")
 
 
@@ -45,6 +49,13 @@ def without_effects(value):
 @schemathesis.hook
 def before_call(context, case, kwargs):
     case.body = without_effects(case.body)
+    is_valid = case.meta is not None and case.meta.generation.mode.value == "positive"
+    if is_valid and case.method == "POST" and isinstance(case.body, dict):
+        case.body = {name: KNOWN.get(name, value) for name, value in case.body.items()}
+    # The same valid key with another body is 422.
+    key = case.headers.get("Idempotency-Key")
+    if isinstance(key, str) and 0 < len(key) < 200:
+        case.headers["Idempotency-Key"] = f"{key}{next(KEYS)}"
     # A node that has left the cluster serves no blobs.
     is_leave = case.operation.path == "/v1/cluster/leave"
     if is_leave and isinstance(case.body, dict) and case.body.get("node_id") == OWN_NODE:

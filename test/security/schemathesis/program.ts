@@ -76,6 +76,8 @@ enabled = true
 export interface Plan {
   readonly url: string
   readonly node_id: string
+  /** Values of fields that refer to something that exists. */
+  readonly known: Readonly<Record<string, string>>
   readonly seed: number
   /** Maximum number of generated requests per operation. */
   readonly examples: number
@@ -104,6 +106,7 @@ export const runSchemathesis = async (folder: string, plan: Plan) => {
     PYTHONPATH: packagesIn(folder),
     SCHEMATHESIS_HOOKS: join(import.meta.dirname, "hooks.py"),
     ALMANAC_OWN_NODE: plan.node_id,
+    ALMANAC_KNOWN: JSON.stringify(plan.known),
   })
   // 1: a check failed, which the report says.
   if (code !== 0 && code !== 1) throw new Error(`schemathesis ended with ${code}:\n${output}`)

@@ -1,0 +1,102 @@
+/** What the API document says about requests is what the server accepts. */
+import { Ajv2020 } from "ajv/dist/2020.js"
+import { Result, Schema } from "effect"
+import fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import { parseSchedule } from "#actors/share-protection/processes/schedule.ts"
+import { shape_a } from "#gateway/share-protection/shapes/shape-a.ts"
+import { Bytes } from "#schemas/blob-storage/blob.ts"
+import { cron_pattern } from "#schemas/share-protection/cron.ts"
+import { WebhookUrl } from "#schemas/system/webhook.ts"
+import { apisOf } from "../../world/every-api.ts"
+import { documentOf, type Json } from "./gaps.ts"
+
+const document = documentOf(apisOf(shape_a))
+const ajv = new Ajv2020({ strict: false, validateFormats: false })
+ajv.addSchema({ ...document, $id: "almanac" })
+
+/** Whether a value fits a component of the document. */
+const fits = (component: string, value: unknown) =>
+  ajv.validate({ $ref: `almanac#/components/schemas/${component}` }, value)
+
+/** The schema of a query parameter wherever an operation has it. */
+const parametersNamed = (name: string): ReadonlyArray<Json> =>
+  Object.values(document.paths)
+    .flatMap((operations) => Object.values(operations))
+    .flatMap(({ parameters }) => parameters.filter((one) => one.name === name))
+    .map(({ schema }) => schema)
+
+const seed = 7
+
+describe("the API document", () => {
+  it("describes a time of the past by its format, because a pattern accepts the 40th day", () => {
+    const schemas = parametersNamed("as_of")
+    assert.isAbove(schemas.length, 5)
+    for (const schema of schemas) assert.deepEqual(schema, { type: "string", format: "date-time" })
+  })
+
+  it("requires a rule of a retention", () => {
+    assert.isFalse(fits("Retention", {}))
+    assert.isTrue(fits("Retention", { keep_last: 1 }))
+  })
+
+  it("requires one input of an inference, with a shape and data", () => {
+    const input = { name: "image", shape: [1], datatype: "BYTES", data: ["aGVsbG8="] }
+    const accepts = (...inputs: ReadonlyArray<object>) => fits("InferenceRequest", { inputs })
+    assert.isTrue(accepts(input))
+    assert.isFalse(accepts())
+    assert.isFalse(accepts(input, input))
+    assert.isFalse(accepts({ ...input, shape: [] }))
+    assert.isFalse(accepts({ ...input, shape: [0] }))
+    assert.isFalse(accepts({ ...input, data: [] }))
+  })
+
+  it("describes base64 that the server decodes", () => {
+    const [pattern = ""] = /\^\(\[A-Za-z0-9\+\/\]\{4\}[^"]*/.exec(JSON.stringify(document)) ?? []
+    const decode = Schema.decodeUnknownSync(Bytes)
+    const texts = fc.sample(fc.stringMatching(new RegExp(pattern)), { seed, numRuns: 200 })
+    for (const text of texts) assert.equal(Buffer.from(decode(text)).toString("base64"), text)
+    assert.isAbove(texts.filter((text) => text.endsWith("=")).length, 50)
+  })
+
+  it("describes the URL of a webhook in responses as widely as the server accepts it", () => {
+    const url = "https://hooks.example.org*"
+    assert.isTrue(Schema.is(WebhookUrl)(url))
+    const { properties } = document.components.schemas.WebhookDetail ?? {}
+    assert.isTrue(ajv.validate((properties as Record<string, object>).url ?? {}, url))
+  })
+})
+
+describe("the documented pattern of a schedule", () => {
+  const pattern = new RegExp(cron_pattern)
+  const isValid = (text: string) => Result.isSuccess(parseSchedule(text, "UTC"))
+
+  it.each([
+    "30 2 * * *",
+    "*/15 0-6 1,15 jan-MAR mon",
+    "0 0 L,15W ? ?",
+    "0 0 * * 5#2",
+    "0 0 * * MON#L",
+    "05 00 01 01 07",
+    "1-5/2  * * * 5L",
+    " 0 0 * * 1-7 ",
+    "@daily",
+    "@HOURLY",
+  ])("matches %s, which the server accepts", (text) => {
+    assert.isTrue(isValid(text))
+    assert.match(text, pattern)
+  })
+
+  it.each(["", "0", "* * * *", "60 * * * *", "* 24 * * *", "* * 32 * *", "*/0 * * * *", "@never"])(
+    "does not match %j",
+    (text) => {
+      assert.isFalse(isValid(text))
+      assert.notMatch(text, pattern)
+    },
+  )
+
+  it("generates mostly schedules that the server accepts", () => {
+    const texts = fc.sample(fc.stringMatching(pattern), { seed, numRuns: 200 })
+    assert.isAbove(texts.filter(isValid).length, 100)
+  })
+})
