@@ -1,4 +1,5 @@
 /** What the API document says about requests is what the server accepts. */
+import { randomUUID } from "node:crypto"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { Result, Schema } from "effect"
 import fc from "fast-check"
@@ -37,7 +38,45 @@ describe("the API document", () => {
 
   it("requires a rule of a retention", () => {
     assert.isFalse(fits("Retention", {}))
+    assert.isFalse(fits("Retention", { keep_last: 0, keep_daily: 0 }))
+    assert.isTrue(fits("Retention", { keep_last: 0, keep_daily: 1 }))
     assert.isTrue(fits("Retention", { keep_last: 1 }))
+  })
+
+  it("requires a target or a policy of a backup", () => {
+    const [id, share_id] = [randomUUID(), randomUUID()]
+    const accepts = (fields: object) => fits("NewBackup", { share_id, ...fields })
+    assert.isFalse(accepts({}))
+    assert.isFalse(accepts({ policy_id: null }))
+    assert.isTrue(accepts({ policy_id: id }))
+    assert.isTrue(accepts({ target_id: id, policy_id: null }))
+  })
+
+  it("accepts only integers of 64 bits in requests, and any of them in responses", () => {
+    const text = JSON.stringify(document)
+    const bounds = [...text.matchAll(/"maximum":(\d{19,20})(,"format":"int64")?/g)]
+    assert.isAbove(bounds.length, 5)
+    for (const [, bound = "", format] of bounds) {
+      const largest = 2n ** (bound.length === 19 ? 63n : 64n) - 1n
+      assert.equal(BigInt(bound) > largest, format !== undefined, bound)
+    }
+  })
+
+  it("says which images a form has", () => {
+    for (const path of ["/predict", "/predict/batch"]) {
+      const form = document.paths[path]?.post?.requestBody?.content?.["multipart/form-data"]
+      assert.deepInclude(form, { encoding: { file: { contentType: "image/jpeg, image/png" } } })
+    }
+  })
+
+  it("describes each response", () => {
+    for (const operations of Object.values(document.paths)) {
+      for (const { operationId, responses } of Object.values(operations)) {
+        for (const { description } of Object.values(responses)) {
+          assert.notEqual(description, "<No Content>", operationId)
+        }
+      }
+    }
   })
 
   it("requires one input of an inference, with a shape and data", () => {
