@@ -79,23 +79,25 @@ export const verdictOf = (found: Found) => {
 /** Creates a target and a policy; returns what fields of requests can refer to. */
 const prepare = async ({ url, credentials }: Server) => {
   const { share_id, trust_id } = credentials.tenant
-  const create = async (path: string, body: object) => {
+  const create = async (path: string, body: object): Promise<Created> => {
     const headers = { "content-type": "application/json" }
     const request = { method: "POST", headers, body: JSON.stringify(body) }
     const response = await fetch(new URL(path, url), request)
     if (!response.ok) throw new Error(await response.text())
-    const { id }: Created = await response.json()
-    return id
+    return await response.json()
   }
   const bucket = { name: "backups", endpoint: "http://s3.invalid", bucket: "backups" }
-  const target_id = await create("/v1/targets", bucket)
+  const { target } = await create("/v1/targets", bucket)
+  const target_id = target?.id ?? ""
   const plan = { name: "nightly", schedule: "0 2 * * *", retention: { keep_last: 3 } }
-  const policy_id = await create("/v1/policies", { ...plan, share_id, target_id })
-  return { share_id, trust_id, target_id, policy_id, timezone: "Europe/Berlin" }
+  const policy = await create("/v1/policies", { ...plan, share_id, target_id })
+  return { share_id, trust_id, target_id, policy_id: policy.id, timezone: "Europe/Berlin" }
 }
 
 interface Created {
   readonly id: string
+  /** Of a target, whose job is the other part. */
+  readonly target?: { readonly id: string }
 }
 
 interface ClusterState {
