@@ -82,7 +82,12 @@ const imagesBody = (file: object) => ({
   required: true,
   content: {
     "multipart/form-data": {
-      schema: { type: "object", properties: { file }, required: ["file"] },
+      schema: {
+        type: "object",
+        properties: { file },
+        required: ["file"],
+        additionalProperties: false,
+      },
       encoding: { file: { contentType: "image/jpeg, image/png" } },
     },
   },

@@ -4,17 +4,24 @@ The environment variable ALMANAC_OWN_NODE is the id of the only node of the clus
 ALMANAC_KNOWN has values by the names of fields that refer to something that exists, as JSON.
 """
 
+import base64
 import itertools
 import json
 import os
 import re
 
 import schemathesis
+from hypothesis import strategies
 
 OWN_NODE = os.environ["ALMANAC_OWN_NODE"]
 KNOWN = json.loads(os.environ["ALMANAC_KNOWN"])
 KEYS = itertools.count()
 HOST = re.compile(r"^(https?://[A-Za-z0-9.-]+)")
+# One grey pixel.
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
+schemathesis.openapi.media_type("image/png", strategies.just(PNG))
 
 
 @schemathesis.serializer("application/x-ndjson")

@@ -45,9 +45,15 @@ export interface Found {
   readonly negative: Statuses
   /** Statuses of valid requests, by operation. */
   readonly positive: Map<string, Statuses>
+  /** The last valid request that each operation rejected, and the response. */
+  readonly rejected: Map<string, string>
   /** Each failed check with its request, to reproduce it. */
   readonly wrong: Array<string>
 }
+
+/** Rejected as malformed; 422 depends on what exists. */
+const invalid = new Set([400, 413, 415])
+export const isInvalid = (status: number) => invalid.has(status)
 
 const textOf = (bytes: Bytes | null | undefined) =>
   Buffer.from(bytes?.$base64 ?? "", "base64")
@@ -70,7 +76,9 @@ const read = (found: Found, { label, cases = {}, checks = {}, interactions = {} 
     }
     const status = response.status_code
     const text = textOf(response.content)
-    count(value.meta?.generation?.mode === "positive" ? statuses : found.negative, status)
+    const is_positive = value.meta?.generation?.mode === "positive"
+    count(is_positive ? statuses : found.negative, status)
+    if (is_positive && isInvalid(status)) found.rejected.set(label, `${sent} -> ${status} ${text}`)
     for (const { name, status: outcome, failure_info } of checks[id] ?? []) {
       count(found.checks, name)
       if (outcome === "success" || (status === 500 && text.includes(truncated))) continue
@@ -82,7 +90,13 @@ const read = (found: Found, { label, cases = {}, checks = {}, interactions = {} 
 
 /** Reads the report, whose lines are events. A run that was cut off has fewer of them. */
 export const readReport = async (path: string): Promise<Found> => {
-  const found: Found = { checks: new Map(), negative: new Map(), positive: new Map(), wrong: [] }
+  const found: Found = {
+    checks: new Map(),
+    negative: new Map(),
+    positive: new Map(),
+    rejected: new Map(),
+    wrong: [],
+  }
   for await (const line of createInterface(createReadStream(path))) {
     if (!line.startsWith('{"ScenarioFinished"')) continue
     const { ScenarioFinished } = JSON.parse(line)

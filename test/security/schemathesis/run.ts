@@ -4,7 +4,7 @@
  */
 import { newFolder, runVerb, type Server, startServer } from "../../world/server/server.ts"
 import { install, type Plan, runSchemathesis } from "./program.ts"
-import { type Found, readReport, type Statuses } from "./report.ts"
+import { type Found, isInvalid, readReport, type Statuses } from "./report.ts"
 
 /** Everyone is permitted, and no generated webhook is rejected for their number. */
 const settings = {
@@ -12,14 +12,15 @@ const settings = {
   ALMANAC_WEBHOOKS__MAX_PER_PROJECT: "1000",
 }
 
-/** Requests that the server rejects as malformed; 422 depends on what exists. */
-const invalid = new Set([400, 413, 415])
 /** Valid requests of an operation that a verdict about its schema needs. */
 const requests_min = 10
 
 /** Operations that reject most valid requests, with what a schema cannot say. */
 const exempt: ReadonlyMap<string, string> = new Map([
+  ["GET /v1/admin/audit/{service}/{aggregate}/{id}", "A time or a position, not both."],
+  ["GET /v1/blobs", "A cursor comes from a response."],
   ["POST /v1/admin/rollouts", "The image of workers exists, which needs a cloud."],
+  ["POST /v1/blobs/stream", "An expected id is a hash of the content."],
   ["POST /v2/models/{name}/infer", "The data matches the shape, and the shape matches the model."],
 ])
 
@@ -28,7 +29,6 @@ const sum = (statuses: Statuses, is_counted: (status: number) => boolean) =>
 
 const all = () => true
 const isAccepted = (status: number) => status < 400
-const isInvalid = (status: number) => invalid.has(status)
 
 const merged = (parts: Iterable<Statuses>): Statuses => {
   const total = new Map<number, number>()
@@ -45,12 +45,12 @@ const text = (statuses: Statuses) =>
     .join(", ")
 
 /** Operations that reject most valid requests, so that the document is looser than the server. */
-const looseOf = ({ positive }: Found) =>
+const looseOf = ({ positive, rejected }: Found) =>
   [...positive].flatMap(([operation, statuses]) => {
     const count = sum(statuses, all)
     if (exempt.has(operation)) return []
     const is_loose = count >= requests_min && sum(statuses, isInvalid) * 2 > count
-    return is_loose ? [`${operation}: ${text(statuses)}`] : []
+    return is_loose ? [`${operation}: ${text(statuses)}: ${rejected.get(operation)}`] : []
   })
 
 /**
