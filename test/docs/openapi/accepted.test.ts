@@ -1,4 +1,4 @@
-/** What the API document says about requests is what the server accepts. */
+/** The API document describes requests that the server accepts. */
 import { randomUUID } from "node:crypto"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { Result, Schema } from "effect"
@@ -37,10 +37,12 @@ describe("the API document", () => {
   })
 
   it("requires a rule of a retention", () => {
-    assert.isFalse(fits("Retention", {}))
-    assert.isFalse(fits("Retention", { keep_last: 0, keep_daily: 0 }))
-    assert.isTrue(fits("Retention", { keep_last: 0, keep_daily: 1 }))
-    assert.isTrue(fits("Retention", { keep_last: 1 }))
+    const requested = { name: "nightly", schedule: "@daily" }
+    const ids = { share_id: randomUUID(), target_id: randomUUID() }
+    const accepts = (retention: object) => fits("NewPolicy", { ...requested, ...ids, retention })
+    assert.isFalse(accepts({}))
+    assert.isFalse(accepts({ keep_last: 0, keep_daily: 0 }))
+    assert.isTrue(accepts({ keep_last: 0, keep_daily: 1 }))
   })
 
   it("requires a target or a policy of a backup", () => {
@@ -65,7 +67,8 @@ describe("the API document", () => {
   it("says which images a form has", () => {
     for (const path of ["/predict", "/predict/batch"]) {
       const form = document.paths[path]?.post?.requestBody?.content?.["multipart/form-data"]
-      assert.deepInclude(form, { encoding: { file: { contentType: "image/jpeg, image/png" } } })
+      const encoding = { file: { contentType: "image/jpeg, image/png" } }
+      assert.deepInclude<object | undefined>(form, { encoding })
     }
   })
 

@@ -39,7 +39,7 @@ interface Recorder {
 /** Number of responses by status. */
 export type Statuses = Map<number, number>
 
-/** What a run found. */
+/** The findings of a run. */
 export interface Found {
   readonly checks: Map<string, number>
   readonly negative: Statuses
