@@ -45,6 +45,21 @@ describe("the API document", () => {
     assert.isTrue(accepts({ keep_last: 0, keep_daily: 1 }))
   })
 
+  it("allows one form of a target's secrets", () => {
+    const target = { name: "backups", endpoint: "https://s3.example.org", bucket: "backups" }
+    const href = `https://vault.example.org/v1/secrets/${randomUUID()}`
+    const refs = { vault_secret_refs: [href, href] }
+    const map = { vault_secret_map: { access_key: href, secret_key: href } }
+    const requests = Object.keys(document.components.schemas).filter((name) =>
+      /^(NewTarget|TargetsCreateRequest)$/.test(name),
+    )
+    assert.equal(requests.length, 1)
+    const [name = ""] = requests
+    assert.isTrue(fits(name, { ...target, ...refs }))
+    assert.isTrue(fits(name, { ...target, ...map }))
+    assert.isFalse(fits(name, { ...target, ...refs, ...map }))
+  })
+
   it("requires a target or a policy of a backup", () => {
     const [id, share_id] = [randomUUID(), randomUUID()]
     const accepts = (fields: object) => fits("NewBackup", { share_id, ...fields })

@@ -9,6 +9,7 @@ import { createInterface } from "node:readline"
 const truncated = "The put stream ended "
 
 const body_shown = 400
+const error_shown = 2000
 
 interface Bytes {
   readonly $base64: string
@@ -98,6 +99,8 @@ export const readReport = async (path: string): Promise<Found> => {
     wrong: [],
   }
   for await (const line of createInterface(createReadStream(path))) {
+    // An operation that could not be tested.
+    if (line.startsWith('{"NonFatalError"')) found.wrong.push(line.slice(0, error_shown))
     if (!line.startsWith('{"ScenarioFinished"')) continue
     const { ScenarioFinished } = JSON.parse(line)
     read(found, ScenarioFinished.recorder)

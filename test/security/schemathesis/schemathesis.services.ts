@@ -6,14 +6,13 @@ import { missingPip } from "./program.ts"
 import { schemathesis } from "./run.ts"
 
 const seed = 1
-/** With the installation and the start this takes about 90 s on an idle machine. */
-const seconds = 45
-const examples = 5
+/** With the installation and the start this takes about a minute on an idle machine. */
+const examples = 8
 /** Installation, two imports, and a start on a busy machine. */
-const run_ms_max = 300_000
+const run_ms_max = 480_000
 
 const operations_min = 120
-const requests_min = 1000
+const requests_min = 700
 
 const why = missingPip()
 const name = "the API, tested from its document"
@@ -24,7 +23,7 @@ const define = () => {
   it(
     "never fails, responds as documented, and accepts half of the valid requests",
     async () => {
-      const verdict = await schemathesis({ seed, seconds, examples })
+      const verdict = await schemathesis({ seed, examples })
       const { wrong, loose, accepted, operations, requests, output } = verdict
       expect({ wrong, loose }, output).toEqual({ wrong: [], loose: [] })
       expect(operations, output).toBeGreaterThan(operations_min)
