@@ -30,6 +30,7 @@ const treesOf = {
     "openstack",
     "pandas",
     "pillow",
+    "pip",
     "prometheus",
     "shells",
   ],

@@ -3,6 +3,7 @@ export type TreeName =
   | "openstack"
   | "pandas"
   | "pillow"
+  | "pip"
   | "fastapi"
   | "swift"
   | "nginx"

@@ -63,6 +63,13 @@ export const trees = {
     megabytes: 3,
     install_command: "apt-get install python3-pil",
   },
+  // Installs a tester of the API, which Debian does not package.
+  pip: {
+    packages: ["python3-pip"],
+    paths: ["usr/lib/python3/dist-packages/pip"],
+    megabytes: 10,
+    install_command: "apt-get install python3-pip",
+  },
   fastapi: {
     packages: [
       "python3-fastapi",

@@ -12,8 +12,9 @@
  * measures the memory of the plant predictor, then that of a server with 1,000 clients. `--only
  * simulation [--runs N] [--seed N]` runs N simulations to the end, or only that of the seed, which
  * is deterministic. `--only kill` skips them. `--only fuzz [--runs N] [--seed N]` sends N requests
- * to each operation, malicious ones included. `--only webhooks [--runs N] [--seed N]` delivers to
- * failing receivers, in N runs. `--only cluster-simulation [--runs N] [--seed N]` runs N simulated
+ * to each operation, malicious ones included. `--only schemathesis [--minutes N] [--seed N]` tests
+ * the API from its document. `--only webhooks [--runs N] [--seed N]` delivers to failing receivers,
+ * in N runs. `--only cluster-simulation [--runs N] [--seed N]` runs N simulated
  * clusters. `--only volume [--runs N] [--seed N]` runs N crash points of a simulated volume.
  * `--only cluster [--nodes 10] [--rounds N] [--seed N] [--first WHAT] [--skew]` kills, stops and
  * partitions nodes under load, starting with WHAT; `--skew` makes clocks differ by half a minute
@@ -42,6 +43,7 @@ import { all_faults, shareFaults } from "./process/share-protection/faults.ts"
 import { killShareRounds, type ShareRound } from "./process/share-protection/kill.ts"
 import { startLoop } from "./process/start/start-loop.ts"
 import { soakFuzz } from "./security/fuzz-soak.ts"
+import { soakSchemathesis } from "./security/schemathesis/soak.ts"
 import { cleanUp, keep, newFolder } from "./world/server/server.ts"
 import { soakSimulation } from "./world/share-protection/simulation/soak.ts"
 import { soakWebhooks } from "./world/system/webhook/soak.ts"
@@ -280,6 +282,7 @@ const parts = [
   "webhooks",
   "chaos",
   "fuzz",
+  "schemathesis",
   "starts",
   "log",
 ]
@@ -376,6 +379,9 @@ try {
   else if (values.only === "fuzz") {
     const seed = values.seed === undefined ? undefined : number("seed", values.seed)
     await soakFuzz(number("runs", values.runs ?? String(fuzz_default)), seed)
+  } else if (values.only === "schemathesis") {
+    const seed = values.seed === undefined ? undefined : number("seed", values.seed)
+    await soakSchemathesis(number("minutes", values.minutes), seed)
   } else if (values.only === "carriers" && values.seed === undefined) {
     await carriersFolder(randomInt(1, seed_max))
   } else if (values.only === "predictions") console.log("soak: the predictor's memory is flat")

@@ -77,23 +77,26 @@ const about = {
 const OneImage = Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(
   HttpApiSchema.asMultipart(),
 )
-/** Generation drops the description of a single file. */
-const one_image_body = {
+/** The body of a form with images. Generation drops their types and descriptions. */
+const imagesBody = (file: object) => ({
   required: true,
   content: {
     "multipart/form-data": {
       schema: {
         type: "object",
-        properties: {
-          file: { type: "string", format: "binary", description: "A JPEG or PNG image." },
-        },
+        properties: { file },
         required: ["file"],
+        additionalProperties: false,
       },
+      encoding: { file: { contentType: "image/jpeg, image/png" } },
     },
   },
-}
+})
+const image = { type: "string", format: "binary" }
+const one_image = { ...image, description: "A JPEG or PNG image." }
+const images = { type: "array", items: image, minItems: 1, description: "JPEG or PNG images." }
 const Images = Schema.Struct({
-  file: Multipart.FilesSchema.annotateKey({ description: "JPEG or PNG images." }),
+  file: Multipart.FilesSchema,
 }).pipe(HttpApiSchema.asMultipart())
 const Png = Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "image/png" }))
 
@@ -112,7 +115,7 @@ const group = HttpApiGroup.make("plants")
         ...operation,
         // The library's own document: a list of parameters.
         parameters: (operation.parameters as ReadonlyArray<unknown>).map(documented),
-        requestBody: one_image_body,
+        requestBody: imagesBody(one_image),
       }))
       .annotate(BodyLimit, ({ plant }) => plant.image_bytes_max + form_bytes_max),
     HttpApiEndpoint.post("batch", "/predict/batch", {
@@ -122,6 +125,10 @@ const group = HttpApiGroup.make("plants")
     })
       .annotate(KeyNotNeeded, "it changes nothing.")
       .annotateMerge(OpenApi.annotations(about.batch))
+      .annotate(OpenApi.Transform, (operation) => ({
+        ...operation,
+        requestBody: imagesBody(images),
+      }))
       .annotate(BodyLimit, ({ plant }) => {
         return plant.batch_images_max * plant.image_bytes_max + form_bytes_max
       }),

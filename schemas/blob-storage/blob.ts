@@ -134,12 +134,26 @@ export const Int64 = Schema.Union([
 const int64_max = 2n ** 63n - 1n
 const uint64_max = 2n ** 64n - 1n
 
-/** A 64-bit integer in the API reference; its bounds are rounded to what a number can hold. */
+/** The largest number that is not above an integer of 64 bits, of which 53 bits are exact. */
+const numberBelow = (integer: bigint) => {
+  const nearest = Number(integer)
+  return BigInt(nearest) <= integer ? nearest : Number(integer - (integer >> 53n))
+}
+
+/**
+ * A 64-bit integer in the API reference. Its bounds are rounded to what a number can hold: down in
+ * requests, and up in responses.
+ */
 const documented64 = (minimum: bigint, maximum: bigint) => {
   const integer = { type: "integer", minimum: Number(minimum), maximum: Number(maximum) }
   const pattern = minimum < 0n ? "^-?[0-9]{1,18}$" : "^[0-9]{1,19}$"
   return {
-    documentedAs: { anyOf: [integer, { type: "string", pattern }] },
+    documentedAs: {
+      anyOf: [
+        { ...integer, maximum: numberBelow(maximum) },
+        { type: "string", pattern },
+      ],
+    },
     respondedAs: { ...integer, format: "int64" },
   }
 }
@@ -163,7 +177,9 @@ export const SignedInt64 = Int64.check(
 /** A size, count or time of a blob, which is never negative. */
 const Amount = Int64.annotate(documented64(0n, int64_max))
 
-const base64_pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+// The unused bits of the last digit are zero.
+const base64_pattern =
+  "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"
 
 /**
  * Bytes in a JSON body: either base64 alphabet, with or without padding, on input; padded base64 on

@@ -10,6 +10,9 @@ const optional = <S extends Schema.Top>(schema: S, description: string) =>
 const described = <S extends Schema.Top>(schema: S, description: string) =>
   schema.annotateKey({ description })
 
+/** Images, height, width and colours. */
+const dimensions_max = 4
+
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))
 const Parameters = Schema.Record(Schema.String, Schema.Unknown)
 
@@ -50,10 +53,18 @@ export const ServerLive = Schema.Struct({
 const oneOf = (...values: ReadonlyArray<string>) =>
   Schema.String.annotate({ documentedAs: { type: "string", enum: values } })
 
+/** A constraint that the handler checks, with an error text of its own. */
+const documentedSize = (minItems: number, maxItems?: number) =>
+  Schema.makeFilter<ReadonlyArray<unknown>>(() => true, {
+    toJsonSchema: () => ({ minItems, ...(maxItems !== undefined && { maxItems }) }),
+  })
+
+const Dimension = Schema.Int.annotate({ documentedAs: { type: "integer", minimum: 1 } })
+
 const Input = Schema.Struct({
   name: described(oneOf("image"), "Name of the input: `image`."),
   shape: described(
-    Schema.Array(Schema.Int),
+    Schema.Array(Dimension).check(documentedSize(1, dimensions_max)),
     "[n, 224, 224, 3] for FP32, [n] for BYTES. n is 1 to `plant.batch_images_max`.",
   ),
   datatype: described(
@@ -65,7 +76,7 @@ const Input = Schema.Struct({
     "Parameters of the input, with the same rules as those of the request.",
   ),
   data: described(
-    Schema.Array(Schema.Unknown),
+    Schema.Array(Schema.Unknown).check(documentedSize(1)),
     "FP32: the numbers in row-major order, flat or nested. BYTES: each file in base64.",
   ),
 })
@@ -84,7 +95,10 @@ export const InferenceRequest = Schema.Struct({
     Parameters,
     "Parameters of the protocol. Those for binary data are rejected, others are ignored.",
   ),
-  inputs: described(Schema.Array(Input), "The input. There must be exactly one."),
+  inputs: described(
+    Schema.Array(Input).check(documentedSize(1, 1)),
+    "The input. There must be exactly one.",
+  ),
   outputs: optional(Schema.Array(Output), "The outputs to return. Both by default."),
 }).annotate({ identifier: "InferenceRequest", description: "Images or tensors to classify." })
 export type InferenceRequest = typeof InferenceRequest.Type

@@ -10,6 +10,7 @@ import { Schema, Struct } from "effect"
 import { optional } from "#schemas/fields.ts"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
+import { cron_pattern } from "#schemas/share-protection/cron.ts"
 import {
   BackupId,
   DomainId,
@@ -29,8 +30,16 @@ const max_retries_max = 10
 const patterns_bytes_max = 4096
 const patterns_max = 256
 
-/** A cron expression of five fields; the scheduler validates its meaning. */
-export const Schedule = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256))
+const schedule_chars_max = 256
+
+/** The scheduler parses a cron expression; the pattern is for the API document. */
+export const Schedule = Schema.String.check(
+  Schema.isMinLength(1),
+  Schema.isMaxLength(schedule_chars_max),
+).annotate({
+  documentedAs: { type: "string", maxLength: schedule_chars_max, pattern: cron_pattern },
+  respondedAs: { type: "string", minLength: 1, maxLength: schedule_chars_max },
+})
 
 /** A bracket expression's content: characters or ranges. */
 const ranges = String.raw`(?:(?:[^\\\-\]]|\\[^])(?:-(?:[^\\\-\]]|\\[^]))?)+`

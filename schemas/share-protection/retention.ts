@@ -24,6 +24,8 @@ export const Retention = Schema.Struct({
       (retention) =>
         Object.values(retention).some((keep) => (keep ?? 0) > 0) ||
         "Expected at least one of keep_last, keep_daily, keep_weekly and keep_monthly above 0",
+      // Not only zeros. Clients have simpler types than with one alternative for each field.
+      { toJsonSchema: () => ({ minProperties: 1, not: { additionalProperties: { const: 0 } } }) },
     ),
   )
   .annotate({

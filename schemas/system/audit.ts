@@ -15,6 +15,9 @@ const filter_chars_max = 256
 
 const instant = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/u
 
+/** A pattern cannot say which days and hours exist. */
+export const documented_instant = { documentedAs: { type: "string", format: "date-time" } }
+
 /** RFC 3339, decoded to epoch milliseconds. */
 export const InstantMs = Schema.String.check(
   Schema.isPattern(instant, { expected: "a time such as 2026-11-20T12:00:00Z" }),
@@ -28,7 +31,7 @@ export const InstantMs = Schema.String.check(
       encode: SchemaGetter.transform((ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))),
     }),
   )
-  .annotate({ documentedAs: { type: "string", format: "date-time" } })
+  .annotate(documented_instant)
 
 const digits = (pattern: RegExp, expected: string) =>
   Schema.String.check(Schema.isPattern(pattern, { expected })).pipe(

@@ -52,6 +52,8 @@ export const WebhookUrl = Schema.String.check(
     maxLength: url_chars_max,
     pattern: "^https://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,4})?(/[A-Za-z0-9_.~/-]*)?$",
   },
+  // A request may have any URL that a browser accepts, and the response repeats it.
+  respondedAs: { type: "string", maxLength: url_chars_max },
 })
 
 /**

@@ -136,8 +136,8 @@ const statusesOf = (access: Access, method: string, operation: Operation, has_ke
   ]
 }
 
-/** Descriptions that generation derives from a class name instead of a text. */
-const is_name = /^[\w/]+( \| [\w/]+)*$/
+/** Descriptions that generation derives from a class name, or from nothing, instead of a text. */
+const is_name = /^(<No Content>|[\w/]+( \| [\w/]+)*)$/
 
 const successes: Readonly<Record<string, string>> = {
   200: "The request succeeded.",

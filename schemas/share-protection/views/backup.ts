@@ -42,6 +42,9 @@ const policy = {
   description: "ID of a policy of the share. Its patterns, retries and retention apply.",
 }
 
+/** In the API document: a backup that has no target. */
+const without_target = { target_id: false, policy_id: { type: "null" } } as const
+
 /** Without `target_id`, the policy determines the target. */
 export const NewBackupA = Schema.Struct({
   share_id,
@@ -57,6 +60,7 @@ export const NewBackupA = Schema.Struct({
         target_id !== undefined ||
         typeof policy_id === "string" ||
         "Expected a target_id or a policy_id",
+      { toJsonSchema: () => ({ not: { properties: without_target } }) },
     ),
   )
   .annotate({ identifier: "NewBackup", description: "The backup to make." })

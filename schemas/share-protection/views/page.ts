@@ -3,7 +3,7 @@ import { DateTime, Schema, SchemaGetter } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { Uuid } from "#schemas/share-protection/id.ts"
 import { Count } from "#schemas/share-protection/text.ts"
-import { InstantMs, PageLimit } from "#schemas/system/audit.ts"
+import { documented_instant, InstantMs, PageLimit } from "#schemas/system/audit.ts"
 
 const UuidText = Schema.String.check(
   Schema.isPattern(
@@ -57,6 +57,7 @@ const Moment = InstantMs.pipe(
     decode: SchemaGetter.transform((ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))),
     encode: SchemaGetter.transform((instant: string) => Date.parse(instant)),
   }),
+  Schema.annotate(documented_instant),
 )
 
 /** `as_of` requests the state at a time (RFC 3339). */

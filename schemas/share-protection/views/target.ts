@@ -72,6 +72,7 @@ const oneForm = Schema.makeFilter<{
     vault_secret_map === undefined ||
     vault_secret_refs === undefined ||
     "Expected vault_secret_map or vault_secret_refs, not both",
+  { toJsonSchema: () => ({ not: { required: ["vault_secret_map", "vault_secret_refs"] } }) },
 )
 
 export const NewTargetA = Schema.Struct({
