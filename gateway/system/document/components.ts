@@ -2,6 +2,7 @@
  * Gives the schemas of bodies names, so that generated clients have named types, and refers to a
  * schema by its name wherever it is repeated.
  */
+import { error_suffix } from "#gateway/system/document/errors.ts"
 import {
   type Content,
   isObject,
@@ -45,16 +46,13 @@ const nameTitled = (part: unknown, schemas: Schemas): void => {
   for (const [key, one] of Object.entries(part)) if (key !== "example") nameTitled(one, schemas)
 }
 
-/** The library derives a schema from a class of errors, and names it after the class. */
-const suffix = /Encoded(_\d+)?$/
-
 /** Renames the components of errors in the content. */
 const nameErrors = (content: Content, schemas: Schemas) => {
   for (const media of Object.values(content)) {
     const name = referredName(media.schema ?? {})
     const schema = schemas[name ?? ""]
-    if (name === undefined || schema === undefined || !suffix.test(name)) continue
-    const own = name.replace(suffix, "Error")
+    if (name === undefined || schema === undefined || !error_suffix.test(name)) continue
+    const own = name.replace(error_suffix, "Error")
     schemas[own] = schema
     media.schema = referenceTo(own)
   }

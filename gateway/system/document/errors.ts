@@ -75,13 +75,16 @@ const names: ReadonlyMap<Envelope, keyof typeof formats> = new Map([
   [carrier, "ServiceError"],
 ])
 
-/** Whether the library derived a schema from a class of errors. */
-const isError = (name: string) => /Encoded(_\d+)?$/.test(name)
+/** The library derives a schema from a class of errors, and names it after the class. */
+export const error_suffix = /Encoded(_\d+)?$/
 
 /** The codes of the error classes that have this member. */
 const codesWith = (member: string, schemas: Schemas) => {
   const codes = Object.entries(schemas).flatMap(([name, { properties }]) =>
-    isError(name) && isObject(properties) && member in properties && isObject(properties.code)
+    error_suffix.test(name) &&
+    isObject(properties) &&
+    member in properties &&
+    isObject(properties.code)
       ? [properties.code.enum].flat().map(String)
       : [],
   )
