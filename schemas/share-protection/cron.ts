@@ -1,7 +1,7 @@
 /** The syntax of cron expressions, for the API document. The scheduler parses them itself. */
 
 const anyCase = (name: string) =>
-  [...name].map((letter) => `[${letter}${letter.toLowerCase()}]`).join("")
+  name.replaceAll(/[A-Z]/g, (letter) => `[${letter}${letter.toLowerCase()}]`)
 
 const names = (text: string) => text.split(" ").map(anyCase).join("|")
 

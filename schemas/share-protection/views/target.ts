@@ -63,6 +63,12 @@ const vault_secret_refs = Schema.optionalKey(Schema.Tuple([SecretRef, SecretRef]
   flag: "secret-ref",
 })
 
+/** In the API document: a body with both forms. */
+const both_forms = {
+  properties: { vault_secret_map: {}, vault_secret_refs: {} },
+  required: ["vault_secret_map", "vault_secret_refs"],
+} as const
+
 /** A body may give the secrets in either form, but not different secrets in both. */
 const oneForm = Schema.makeFilter<{
   readonly vault_secret_map?: unknown
@@ -72,7 +78,7 @@ const oneForm = Schema.makeFilter<{
     vault_secret_map === undefined ||
     vault_secret_refs === undefined ||
     "Expected vault_secret_map or vault_secret_refs, not both",
-  { toJsonSchema: () => ({ not: { required: ["vault_secret_map", "vault_secret_refs"] } }) },
+  { toJsonSchema: () => ({ not: both_forms }) },
 )
 
 export const NewTargetA = Schema.Struct({
