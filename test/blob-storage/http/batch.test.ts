@@ -211,10 +211,7 @@ describe("a list by labels", () => {
           withN((n) => n % 3 === 0).filter((id) => id.startsWith(prefix)),
         )
         const twice = yield* service.call("GET", "/v1/blobs?label.a=1&label.a=2")
-        expect([twice.status, twice.json.detail]).toEqual([
-          400,
-          "query.label.a: it occurs twice.",
-        ])
+        expect([twice.status, twice.json.detail]).toEqual([400, "query.label.a: it occurs twice."])
       }),
     ))
 
