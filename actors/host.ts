@@ -255,8 +255,7 @@ export const stateAfter = <State>(
   )
   if (commit.snapshot.machine <= to.save(to.initialState).machine) return folded
   const detail =
-    `A newer release has changed ${stream}; this release cannot read it. ` +
-    "Upgrade this process."
+    `A newer release has changed ${stream}; this release cannot read it. ` + "Upgrade this process."
   return Effect.catchDefect(folded, () => Effect.fail(new LogUnavailable({ detail })))
 }
 
