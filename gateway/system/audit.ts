@@ -47,8 +47,7 @@ interface AggregateRequest {
 const unavailable = ({ detail }: LogUnavailable) => new BackendUnavailable({ detail })
 
 /** Fails if the log has not reached this position or time yet. */
-const requireReached = Effect.fnUntraced(function* ({ query }: AggregateRequest) {
-  const { at, position } = query
+const requireReached = Effect.fnUntraced(function* ({ at, position }: AggregateRequest["query"]) {
   const log = yield* Log
   const last = yield* log.head("")
   if (position !== undefined && position > last) {
@@ -74,7 +73,7 @@ export const auditAggregate = Effect.fnUntraced(
       const found = yield* history(params, { limit, after })
       return found ?? (yield* new NotFound({ detail: `The log has no commits of ${name}.` }))
     }
-    yield* requireReached({ params, query })
+    yield* requireReached(query)
     const moment = at === undefined ? { position: position ?? 0 } : { at }
     const state = yield* stateAt(params, moment)
     if (state !== undefined) return state

@@ -216,7 +216,7 @@ describeNats("generations of the log", (it) => {
       const read = (after: number) => opened(options, Effect.result(all("", after)))
       truncateSync(data, 100)
       const cut = yield* read(0)
-      assert.include(JSON.stringify(cut), "is cut off")
+      assert.include(JSON.stringify(cut), "is truncated")
       rmSync(data)
       const gone = yield* read(0)
       assert.include(JSON.stringify(gone), "Restore its files")
