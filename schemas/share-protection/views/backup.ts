@@ -43,7 +43,7 @@ const policy = {
 }
 
 /** In the API document: a backup that has no target. */
-const without_target = { target_id: false, policy_id: { type: "null" } } as const
+const without_target = { target_id: { not: {} }, policy_id: { type: "null" } } as const
 
 /** Without `target_id`, the policy determines the target. */
 export const NewBackupA = Schema.Struct({

@@ -72,6 +72,19 @@ describe("the API document", () => {
     }
   })
 
+  it("has no property whose schema is a boolean, which generators do not read", () => {
+    const places: Array<string> = []
+    const visit = (part: unknown, place: string) => {
+      if (typeof part !== "object" || part === null) return
+      for (const [name, one] of Object.entries(part)) {
+        if (/\.properties$/.test(place) && typeof one === "boolean") places.push(`${place}.${name}`)
+        if (name !== "example") visit(one, `${place}.${name}`)
+      }
+    }
+    for (const document of documents) visit(document, "")
+    assert.deepEqual(places, [])
+  })
+
   it("has one type of error for each group of paths, and one with more members", () => {
     for (const { paths, components } of documents) {
       const errors = Object.values(paths).flatMap((operations) =>
