@@ -1,11 +1,11 @@
 /** Rejects positions and times that the log has not reached yet. */
-import { Clock, DateTime, Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { CannotRun } from "#cli/audit/outcome.ts"
 import { callInstance } from "#cli/instance.ts"
 import { Log } from "#events/log.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { LogFigures } from "#schemas/system/audit.ts"
+import { futureText, LogFigures, unreachedText } from "#schemas/system/audit.ts"
 
 const Figures = Schema.fromJsonString(LogFigures)
 
@@ -15,8 +15,7 @@ export const lastPosition = Effect.flatMap(Log, (log) => log.head(""))
 /** Fails if the log, which ends at `last`, has not reached `position` yet. */
 export const requireReached = (position: number | undefined, last: number) => {
   if (position === undefined || position <= last) return Effect.void
-  const message = `Position ${position} does not exist yet: the log ends at position ${last}.`
-  return Effect.fail(new CannotRun({ message }))
+  return Effect.fail(new CannotRun({ message: unreachedText(position, last) }))
 }
 
 /** The last position of the log, reported by the instance that writes it. */
@@ -30,7 +29,5 @@ export const lastPositionOf = Effect.fnUntraced(function* (running: Instance, of
 export const requirePast = Effect.fnUntraced(function* (flag: string, at: number | undefined) {
   const now = yield* Clock.currentTimeMillis
   if (at === undefined || at <= now) return
-  const [time, present] = [at, now].map((ms) => DateTime.formatIso(DateTime.makeUnsafe(ms)))
-  const message = `${flag} ${time} is in the future: it is ${present} now.`
-  return yield* new CannotRun({ message })
+  return yield* new CannotRun({ message: `${flag} ${futureText(at, now)}` })
 })

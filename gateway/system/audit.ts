@@ -1,5 +1,5 @@
 /** Handlers of the audit: pages, histories, and the export with a signed head and key. */
-import { Clock, DateTime, Effect, Schema, Stream, Struct } from "effect"
+import { Clock, Effect, Schema, Stream, Struct } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { exportChunks, partOf } from "#actors/system/export.ts"
 import { LogStanding } from "#actors/system/log-standing.ts"
@@ -8,7 +8,7 @@ import { Log, type LogUnavailable } from "#events/log.ts"
 import { listEvents } from "#projections/system/audit.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { type AggregateName, history, stateAt } from "#projections/system/history.ts"
-import { type AuditFilters, page_limit } from "#schemas/system/audit.ts"
+import { type AuditFilters, futureText, page_limit, unreachedText } from "#schemas/system/audit.ts"
 import { BackendUnavailable, Invalid, NotFound } from "#schemas/system/rejection.ts"
 
 const unindexed =
@@ -51,13 +51,10 @@ const requireReached = Effect.fnUntraced(function* ({ at, position }: AggregateR
   const log = yield* Log
   const last = yield* log.head("")
   if (position !== undefined && position > last) {
-    const detail = `Position ${position} does not exist yet: the log ends at position ${last}.`
-    return yield* new NotFound({ detail })
+    return yield* new NotFound({ detail: unreachedText(position, last) })
   }
   const now = yield* Clock.currentTimeMillis
-  if (at === undefined || at <= now) return
-  const [time, present] = [at, now].map((ms) => DateTime.formatIso(DateTime.makeUnsafe(ms)))
-  return yield* new NotFound({ detail: `${time} is in the future: it is ${present} now.` })
+  if (at !== undefined && at > now) return yield* new NotFound({ detail: futureText(at, now) })
 })
 
 /** The aggregate's state as of a time or a position, or a page of its history. */

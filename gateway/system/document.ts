@@ -118,13 +118,15 @@ const completeSchemas = (
   }
 }
 
+interface Place {
+  readonly path: string
+  readonly method: string
+  readonly schemas: Schemas
+}
+
 /** An operation with its key, access, error responses and examples. */
 const completed = (
-  {
-    path,
-    method,
-    schemas,
-  }: { readonly path: string; readonly method: string; readonly schemas: Schemas },
+  { path, method, schemas }: Place,
   operation: Operation,
   { access, key_not_needed, example }: OperationNotes,
 ) => {

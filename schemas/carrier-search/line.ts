@@ -13,7 +13,7 @@ export const Progress = Schema.Struct({
     found: Count.annotateKey({ description: "Carriers found so far." }),
   }).annotateKey({ description: "The progress of the search." }),
 }).annotate({
-  title: "SearchProgress",
+  identifier: "SearchProgress",
   description: "The first line, and at least one per second.",
 })
 
@@ -27,13 +27,13 @@ export const Summary = Schema.Struct({
       description: "The registry that was searched.",
     }),
   }).annotateKey({ description: "The result of the search." }),
-}).annotate({ title: "SearchSummary", description: "The last line of a complete response." })
+}).annotate({ identifier: "SearchSummary", description: "The last line of a complete response." })
 
 /** The last line if a lookup failed: the lines before it are incomplete. */
 export const Failed = Schema.Struct({
   error: Schema.String.annotateKey({ description: "Why the search failed." }),
 }).annotate({
-  title: "SearchFailure",
+  identifier: "SearchFailure",
   description: "The last line of a failed search: earlier lines are incomplete.",
 })
 

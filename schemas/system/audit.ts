@@ -294,6 +294,16 @@ export const LogFigures = Schema.Struct({
 }).annotate({ identifier: "LogSize" })
 export type LogFigures = typeof LogFigures.Type
 
+/** Why a position is rejected that the log, which ends at `last`, has not reached. */
+export const unreachedText = (position: number, last: number) =>
+  `Position ${position} does not exist yet: the log ends at position ${last}.`
+
+/** Why a future time is rejected; both in epoch milliseconds. */
+export const futureText = (at: number, now: number) => {
+  const [time, present] = [at, now].map((ms) => DateTime.formatIso(DateTime.makeUnsafe(ms)))
+  return `${time} is in the future: it is ${present} now.`
+}
+
 /** The last line of an export. */
 export interface ExportManifest {
   readonly manifest: 1

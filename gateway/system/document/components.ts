@@ -34,7 +34,7 @@ const nameBodies = (name: string, content: Content, schemas: Schemas) => {
   }
 }
 
-/** Makes a component of each object with a title, which is its name. */
+/** Makes a component of each object with a title, as `respondedAs` may have: its name. */
 const nameTitled = (part: unknown, schemas: Schemas): void => {
   if (Array.isArray(part)) for (const one of part) nameTitled(one, schemas)
   if (!isObject(part)) return

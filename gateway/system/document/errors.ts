@@ -28,7 +28,12 @@ const object = (description: string, properties: Schemas, optional: Schemas = {}
   required: Object.keys(properties),
 })
 
-/** The format of errors of each group of paths, with the codes of its errors. */
+const string = { type: "string" }
+
+/**
+ * The format of errors of each group of paths. Blob storage describes its members in its error
+ * classes.
+ */
 const formats = {
   Error: object("An error of share protection, or of a path that belongs to no service.", {
     code: text(envelope_texts.code),
@@ -42,23 +47,8 @@ const formats = {
   }),
   BlobError: object(
     "An error of blob storage.",
-    {
-      code: text("The name of a gRPC status, such as `NOT_FOUND`."),
-      message: text("A short text that stays the same for each cause."),
-      detail: text(
-        "Description of the error, in at most `error.max_detail_bytes` bytes. Empty if " +
-          "`error.include_detail` is false.",
-      ),
-      request_id: text("The id of this request, which the server's log contains too."),
-    },
-    {
-      grpc_code: {
-        type: "integer",
-        minimum: 0,
-        maximum: 16,
-        description: "The number of the gRPC status. Present if `error.include_grpc_code` is true.",
-      },
-    },
+    { code: string, message: string, detail: string, request_id: string },
+    { grpc_code: { type: "integer", minimum: 0, maximum: 16 } },
   ),
   DashboardError: object("An error of the capital pressure dashboard.", {
     detail: text(envelope_texts.detail),
@@ -78,30 +68,30 @@ const names: ReadonlyMap<Envelope, keyof typeof formats> = new Map([
 /** The library derives a schema from a class of errors, and names it after the class. */
 export const error_suffix = /Encoded(_\d+)?$/
 
-/** The codes of the error classes that have this member. */
-const codesWith = (member: string, schemas: Schemas) => {
-  const codes = Object.entries(schemas).flatMap(([name, { properties }]) =>
-    error_suffix.test(name) &&
-    isObject(properties) &&
-    member in properties &&
-    isObject(properties.code)
-      ? [properties.code.enum].flat().map(String)
-      : [],
+/** The members of each error class that has this one. */
+const classesWith = (member: string, schemas: Schemas) =>
+  Object.entries(schemas).flatMap(([name, { properties }]) =>
+    error_suffix.test(name) && isObject(properties) && member in properties ? [properties] : [],
   )
-  return [...new Set(codes)].toSorted()
-}
 
-/** The components of all errors. */
+/** The components of all errors, with what their classes add: codes and descriptions. */
 export const errorSchemas = (schemas: Schemas): Schemas => {
-  const withCodes = (format: JsonObject & { properties: Schemas }, member: string) => {
-    const { properties } = format
-    const code = { ...properties.code, enum: codesWith(member, schemas) }
+  const withClasses = (format: JsonObject & { properties: Schemas }, member: string) => {
+    const classes = classesWith(member, schemas)
+    const [first = {}] = classes
+    const described = Object.entries(format.properties).map(([name, schema]) => {
+      const known = first[name]
+      return [name, { ...(isObject(known) && { description: known.description }), ...schema }]
+    })
+    const properties: Schemas = Object.fromEntries(described)
+    const codes = classes.flatMap(({ code }) => (isObject(code) ? [code.enum].flat() : []))
+    const code = { ...properties.code, enum: [...new Set(codes.map(String))].toSorted() }
     return { ...format, properties: { ...properties, code } }
   }
   return {
     ...formats,
-    Error: withCodes(formats.Error, "category"),
-    BlobError: withCodes(formats.BlobError, "request_id"),
+    Error: withClasses(formats.Error, "category"),
+    BlobError: withClasses(formats.BlobError, "request_id"),
   }
 }
 

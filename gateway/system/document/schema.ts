@@ -104,10 +104,10 @@ export const completeBody = (
   for (const [index, { ast }] of schemas.entries()) complete(ast, parts[index], place)
 }
 
-const texts = new Set(["description", "examples", "default", "title"])
+const text_keys = new Set(["description", "examples", "default", "title"])
 
 const isOnlyText = (part: unknown): part is JsonObject =>
-  isObject(part) && Object.keys(part).every((key) => texts.has(key))
+  isObject(part) && Object.keys(part).every((key) => text_keys.has(key))
 
 /** Moves the parts of `allOf` that only add texts, or a reference, into the schema itself. */
 const withoutNesting = (schema: JsonObject) => {

@@ -50,14 +50,9 @@ describe("the API document", () => {
     const href = `https://vault.example.org/v1/secrets/${randomUUID()}`
     const refs = { vault_secret_refs: [href, href] }
     const map = { vault_secret_map: { access_key: href, secret_key: href } }
-    const requests = Object.keys(document.components.schemas).filter((name) =>
-      /^(NewTarget|TargetsCreateRequest)$/.test(name),
-    )
-    assert.equal(requests.length, 1)
-    const [name = ""] = requests
-    assert.isTrue(fits(name, { ...target, ...refs }))
-    assert.isTrue(fits(name, { ...target, ...map }))
-    assert.isFalse(fits(name, { ...target, ...refs, ...map }))
+    assert.isTrue(fits("NewTarget", { ...target, ...refs }))
+    assert.isTrue(fits("NewTarget", { ...target, ...map }))
+    assert.isFalse(fits("NewTarget", { ...target, ...refs, ...map }))
   })
 
   it("requires a target or a policy of a backup", () => {

@@ -34,10 +34,13 @@ export interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, Json>> }
 }
 
-/** The document of these APIs, as a server sends it. */
-export const documentOf = (apis: ReadonlyArray<HttpApi.Constraint>): Document =>
+/** The document of these APIs, as a server with this `json.int64` sends it. */
+export const documentOf = (
+  apis: ReadonlyArray<HttpApi.Constraint>,
+  int64: "number" | "string" = "number",
+): Document =>
   // The library's own document.
-  OpenApi.fromApi(documented(apis)) as unknown as Document
+  OpenApi.fromApi(documented(apis, int64)) as unknown as Document
 
 /** A missing part of an operation, and its place. */
 export interface Gap {

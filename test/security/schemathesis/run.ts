@@ -12,6 +12,9 @@ const settings = {
   ALMANAC_WEBHOOKS__MAX_PER_PROJECT: "1000",
 }
 
+/** The share of valid requests that must be accepted. */
+export const accepted_min = 0.5
+
 /** Valid requests of an operation that a verdict about its schema needs. */
 const requests_min = 10
 

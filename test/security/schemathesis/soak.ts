@@ -1,9 +1,8 @@
 /** A long run of schemathesis. Prints its seed first. */
 import { randomInt } from "node:crypto"
-import { schemathesis } from "./run.ts"
+import { accepted_min, schemathesis } from "./run.ts"
 
 const seed_max = 2 ** 31
-const accepted_min = 0.5
 /** The time ends the run, not the number of requests. */
 const examples = 40
 
